@@ -1,0 +1,34 @@
+# `make demo` and `make test` set everything up by themselves, in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Every pip call, build environments included, keeps to these versions.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test test-long lint clean
+
+demo: $(VENV)/.ready
+	$(BIN)/madod demo --out demo
+
+test: lint
+	$(BIN)/pytest
+
+test-long: lint
+	$(BIN)/pytest -m "long or not long"
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "madod needs Python 3.11 or later, and $(PYTHON) is older: name another one, as in make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@echo "Installing madod and what it needs into $(VENV) (once; a minute or two)"
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis

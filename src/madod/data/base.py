@@ -1,0 +1,152 @@
+"""Domains, datasets made of them, and pools of their images."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from madod.data.augment import Augmentation
+from madod.errors import InputError, nearest
+from madod.registry import Registry
+
+UNKNOWN = -1
+"""The label of every image whose class is hidden from training."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The images of one domain, at rest: images uint8 (n, c, h, w), labels and units int64 (n,).
+
+    A unit is what tasks hold out and splits stratify by: the class, unless the dataset has something finer
+    (the digits behind ColoredMNIST's binary label).
+    """
+
+    name: str
+    images: Tensor
+    labels: Tensor
+    units: Tensor
+
+
+class DomainDataset(ABC):
+    """The same classes seen in several domains."""
+
+    name: ClassVar[str]
+    domains: tuple[str, ...]
+    classes: tuple[str, ...]
+    shape: tuple[int, int, int]
+    augmentation: Augmentation = Augmentation()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The names of the units: the classes, unless the dataset has finer ones."""
+        return self.classes
+
+    @abstractmethod
+    def read(self, domain: str) -> Domain:
+        """Return one domain's images, memory-mapped where they are large."""
+
+    def unit_index(self, name: str) -> int:
+        """Return the index of a unit, or say which there are."""
+        if name not in self.units:
+            allowed = ", ".join(self.units)
+            raise InputError(f"no class {name!r} in {self.name}{nearest(name, self.units)}; it has {allowed}")
+        return self.units.index(name)
+
+    def check_domain(self, name: str) -> str:
+        """Return the domain's name, or say which there are."""
+        if name not in self.domains:
+            allowed = ", ".join(self.domains)
+            raise InputError(f"no domain {name!r} in {self.name}{nearest(name, self.domains)}; it has {allowed}")
+        return name
+
+
+DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Images of several domains to draw from, without copying them.
+
+    Image i is `images[d[i]][row[i]]` until `to` gathers all of them into one tensor on a device. Labels `y` index
+    `classes` and are -1 for hidden classes, `d` indexes `domains`, `u` indexes `units`.
+    """
+
+    images: tuple[Tensor, ...]
+    row: Tensor
+    y: Tensor
+    d: Tensor
+    u: Tensor
+    domains: tuple[str, ...]
+    classes: tuple[str, ...]
+    units: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Channels, height and width of every image."""
+        channels, height, width = self.images[0].shape[1:]
+        return channels, height, width
+
+    @property
+    def device(self) -> torch.device:
+        """Where the images are."""
+        return self.row.device
+
+    def stored(self, index: Tensor) -> Tensor:
+        """Return images as they lie at rest, uint8 (n, c, h, w)."""
+        if len(self.images) == 1:
+            return self.images[0][self.row[index]]
+        out = torch.empty((len(index), *self.shape), dtype=torch.uint8)
+        for k, images in enumerate(self.images):
+            at = (self.d[index] == k).nonzero()[:, 0]
+            out[at] = images[self.row[index[at]]]
+        return out
+
+    def take(self, index: Tensor) -> Tensor:
+        """Return images as networks want them, float (n, c, h, w) in [0, 1]."""
+        return self.stored(index).float().div_(255)
+
+    def subset(self, index: Tensor) -> "Pool":
+        """Return the pool of these images only; the images themselves are shared."""
+        return replace(self, row=self.row[index], y=self.y[index], d=self.d[index], u=self.u[index])
+
+    def to(self, device: torch.device) -> "Pool":
+        """Return the pool with all of its images in one tensor on the device, so that taking a batch never waits."""
+        everything = torch.arange(len(self), device=self.device)
+        return replace(
+            self,
+            images=(self.stored(everything).to(device),),
+            row=everything.to(device),
+            y=self.y.to(device),
+            d=self.d.to(device),
+            u=self.u.to(device),
+        )
+
+    def fingerprint(self) -> str:
+        """Return a hash of every image, label and domain: what a model or a generator trained on this pool depends on."""
+        digest = hashlib.sha256(repr((self.domains, self.classes, self.shape)).encode())
+        for part in (self.y, self.d, self.u):
+            digest.update(part.cpu().numpy().tobytes())
+        for chunk in torch.arange(len(self), device=self.device).split(1024):
+            digest.update(self.stored(chunk).cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+
+def pool(domains: Sequence[Domain], classes: Sequence[str], units: Sequence[str]) -> Pool:
+    """Put domains side by side into one pool."""
+    return Pool(
+        images=tuple(domain.images for domain in domains),
+        row=torch.cat([torch.arange(len(domain.labels)) for domain in domains]),
+        y=torch.cat([domain.labels for domain in domains]),
+        d=torch.cat([torch.full_like(domain.labels, k) for k, domain in enumerate(domains)]),
+        u=torch.cat([domain.units for domain in domains]),
+        domains=tuple(domain.name for domain in domains),
+        classes=tuple(classes),
+        units=tuple(units),
+    )

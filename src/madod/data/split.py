@@ -1,0 +1,97 @@
+"""The protocol: leave one domain out, hide classes, hold out a fifth of the sources."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from madod.data.base import UNKNOWN, DomainDataset, Pool, pool
+from madod.errors import InputError
+
+log = logging.getLogger(__name__)
+
+
+class Split(NamedTuple):
+    """What training may see (source), what selection and thresholds may see (val), and what only the test sees."""
+
+    source: Pool
+    val: Pool
+    target: Pool
+
+
+def split(
+    dataset: DomainDataset,
+    *,
+    test_domain: str | None,
+    ood_classes: Sequence[str] = (),
+    holdout: float = 0.2,
+    split_seed: int = 0,
+) -> Split:
+    """Divide a dataset; unknown classes get label -1 and stand in target only.
+
+    Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit. The division of a
+    domain depends on that domain and on `split_seed` alone. Without a test domain all domains are sources and target
+    is empty. Labels are renumbered over the classes that stay known.
+    """
+    hidden = {dataset.unit_index(name) for name in ood_classes}
+    sources = [name for name in dataset.domains if name != test_domain]
+    if test_domain is not None:
+        dataset.check_domain(test_domain)
+    if not sources:
+        raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
+    known = _known_classes(dataset, hidden)
+    seen = _pool(dataset, sources, hidden, known)
+    held = _held_out(seen, holdout, split_seed)
+    trainable = seen.y != UNKNOWN
+    target = _pool(dataset, [test_domain], hidden, known) if test_domain is not None else seen.subset(torch.arange(0))
+    result = Split(seen.subset(_where(trainable & ~held)), seen.subset(_where(trainable & held)), target)
+    _warn_of_gaps(result.source)
+    return result
+
+
+def _known_classes(dataset: DomainDataset, hidden: set[int]) -> list[int]:
+    """Return the class indices that stay known; where units are finer than classes, all classes do."""
+    finer = dataset.units != dataset.classes
+    known = [k for k in range(len(dataset.classes)) if finer or k not in hidden]
+    if len(known) < 2:
+        raise InputError(
+            f"a classifier needs two known classes, and {dataset.name} keeps {len(known)} "
+            f"of {len(dataset.classes)} ({', '.join(dataset.classes)}): hide fewer or add one"
+        )
+    return known
+
+
+def _pool(dataset: DomainDataset, domains: Sequence[str], hidden: set[int], known: Sequence[int]) -> Pool:
+    """Return whole domains with labels renumbered over the known classes and -1 for hidden units."""
+    whole = pool([dataset.read(name) for name in domains], [dataset.classes[k] for k in known], dataset.units)
+    numbers = torch.full((len(dataset.classes),), UNKNOWN)
+    numbers[torch.tensor(known)] = torch.arange(len(known))
+    unknown = torch.isin(whole.u, torch.tensor(sorted(hidden), dtype=torch.int64))
+    return replace(whole, y=torch.where(unknown, UNKNOWN, numbers[whole.y]))
+
+
+def _held_out(seen: Pool, holdout: float, split_seed: int) -> Tensor:
+    """Mark the held-out images (n,) of every domain and unit; each domain draws from its own name and the seed."""
+    held = torch.zeros(len(seen), dtype=torch.bool)
+    for k, name in enumerate(seen.domains):
+        rng = np.random.default_rng([split_seed, *name.encode()])
+        for unit in range(len(seen.units)):
+            rows = _where((seen.d == k) & (seen.u == unit))
+            order = torch.from_numpy(rng.permutation(len(rows)))
+            held[rows[order[: round(len(rows) * holdout)]]] = True
+    return held
+
+
+def _where(mask: Tensor) -> Tensor:
+    return mask.nonzero()[:, 0]
+
+
+def _warn_of_gaps(source: Pool) -> None:
+    for k, domain in enumerate(source.domains):
+        present = set(source.y[source.d == k].tolist())
+        for missing in (name for c, name in enumerate(source.classes) if c not in present):
+            log.warning("class %r has no training image in domain %r", missing, domain)

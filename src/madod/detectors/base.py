@@ -1,0 +1,49 @@
+"""What a detector is: fitted on source outputs alone, then a number an image; higher means more unknown, always."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from madod.models.classifier import Outputs
+from madod.registry import Registry
+
+
+class Fit(NamedTuple):
+    """All that a detector may look at: source images, their labels, and the head."""
+
+    train: Outputs
+    y: Tensor
+    val: Outputs
+    y_val: Tensor
+    weight: Tensor
+    bias: Tensor
+
+
+class Detector(ABC):
+    """Scores how unknown an image is. Learned attributes are tensors whose names end in an underscore."""
+
+    name: ClassVar[str]
+
+    def fit(self, fit: Fit) -> Self:
+        """Learn from source outputs; a detector without anything to learn returns itself."""
+        return self
+
+    @abstractmethod
+    def score(self, outputs: Outputs) -> Tensor:
+        """Return one number an image (n,); higher is more unknown."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what was learned, as tensors to be saved with a model."""
+        return {key: value for key, value in vars(self).items() if key.endswith("_") and isinstance(value, Tensor)}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> Self:
+        """Take back what `state` returned."""
+        for key, value in state.items():
+            setattr(self, key, torch.as_tensor(value))
+        return self
+
+
+DETECTORS: Registry[Detector] = Registry("detector", "madod.detectors")

@@ -1,0 +1,13 @@
+"""What a person can mend."""
+
+
+class InputError(ValueError):
+    """One sentence: what was wrong, where, and what to do; the command line prints it and exits with 2."""
+
+
+def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:
+    """Return " (did you mean 'x'?)" for the closest of the words, or nothing where none is close."""
+    import difflib
+
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,43 @@
+"""A featurizer with a linear head, and what comes out of it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor, nn
+
+from madod.data.augment import Augmentation
+
+
+class Outputs(NamedTuple):
+    """Features (n, f) and logits (n, k) of images; `own` (n,) is the method's own unknown score, where it has one."""
+
+    features: Tensor
+    logits: Tensor
+    own: Tensor | None = None
+
+
+class Classifier(nn.Module):
+    """f(x) = h(g(x)): a featurizer g and a linear head h over the known classes."""
+
+    def __init__(self, featurizer: nn.Module, features: int, classes: int) -> None:
+        super().__init__()
+        self.featurizer = featurizer
+        self.head = nn.Linear(features, classes)
+
+    def forward(self, images: Tensor) -> Outputs:
+        """Return features and logits of images (n, c, h, w) in [0, 1]."""
+        features = self.featurizer(images)
+        return Outputs(features, self.head(features))
+
+
+class Setting(NamedTuple):
+    """All that a method knows before it sees data."""
+
+    make_net: Callable[[], Classifier]
+    """Builds a fresh network, pretrained or not, over the known classes."""
+    domains: int
+    """How many source domains there are."""
+    translate: Callable[..., Tensor]
+    """G: `translate(images, rng)` returns restyled images; frozen."""
+    augment: Augmentation
+    """How training images are varied."""

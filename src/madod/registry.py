@@ -1,0 +1,81 @@
+"""Names to classes, found by folder: a new method, detector or dataset is one new file and no other change."""
+
+import ast
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
+
+from madod.errors import InputError, nearest
+
+T = TypeVar("T")
+
+
+class Entry(NamedTuple):
+    """Where a registered class is written and what it says of itself."""
+
+    module: str
+    summary: str
+
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """The classes that a package's files register, imported when first asked for.
+
+    Names and summaries are read from the source text, so that listing them imports nothing heavy.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._classes: dict[str, type[T]] = {}
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Put a class into the registry under a name; works from any module, the package's own or a user's."""
+
+        def add(cls: type[T]) -> type[T]:
+            cls.name = name  # type: ignore[attr-defined]  # every registered class knows its name
+            self._classes[name] = cls
+            return cls
+
+        return add
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """The package's own registrations, by name."""
+        folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])
+        found = (item for file in sorted(folder.glob("*.py")) for item in _registrations(file, self.package))
+        return dict(found)
+
+    def summary(self, name: str) -> str:
+        """Return the first sentence of a class's docstring."""
+        if name in self.entries:
+            return self.entries[name].summary
+        return (self[name].__doc__ or "").strip().split("\n")[0]
+
+    def __getitem__(self, name: str) -> type[T]:
+        if name not in self._classes:
+            if name not in self.entries:
+                known = ", ".join(self)
+                raise InputError(f"no {self.kind} {name!r}{nearest(name, tuple(self))}; there are: {known}")
+            importlib.import_module(self.entries[name].module)
+        return self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries or name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self.entries.keys() | self._classes.keys()))
+
+    def __len__(self) -> int:
+        return len(self.entries.keys() | self._classes.keys())
+
+
+def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for mark in node.decorator_list:
+            if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
+                summary = (ast.get_docstring(node) or "").split("\n")[0]
+                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", summary)
