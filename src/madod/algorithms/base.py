@@ -1,0 +1,92 @@
+"""What a method is: its objective. The base class draws batches, steps and ships."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from madod.data.base import Pool
+from madod.models.classifier import Setting
+from madod.registry import Registry
+from madod.search import LogUniform
+from madod.tasks import Transform, minibatches
+
+Terms = dict[str, Tensor]
+"""Named scalars of a step; "loss" is the one descended."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Hyper-parameters that every method has [DomainBed's defaults and ranges]."""
+
+    lr: Annotated[float, LogUniform(10**-5, 10**-3.5)] = 5e-5
+    """Learning rate of the outer optimiser (1e-3 where the backbone starts from scratch)."""
+    weight_decay: Annotated[float, LogUniform(10**-6, 10**-2)] = 0.0
+    """Weight decay of the outer optimiser."""
+    batch: Annotated[int, LogUniform(8, 45)] = 32
+    """Images of every source domain in a minibatch."""
+
+    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
+    """What changes where the backbone starts without pretrained weights."""
+
+
+class Algorithm(nn.Module, ABC):
+    """A training method; a subclass writes `objective` and whatever else differs."""
+
+    name: ClassVar[str]
+    Config: ClassVar[type[Config]] = Config
+
+    def __init__(self, config: Config, setting: Setting, rng: torch.Generator) -> None:
+        """Keep what the method knows; `rng`, on the device of the images, feeds every draw of a step."""
+        super().__init__()
+        self.config = config
+        self.setting = setting
+        self.rng = rng
+        self.net = self.build(setting)
+
+    def build(self, setting: Setting) -> nn.Module:
+        """Return what is trained: one classifier, unless the method wants more."""
+        return setting.make_net()
+
+    @property
+    def augment(self) -> Transform:
+        """The setting's augmentation, fed from the method's generator."""
+        return partial(self.setting.augment, rng=self.rng)
+
+    def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Any]:
+        """Yield what `objective` takes, for ever; nothing but the generators may carry over between batches."""
+        return minibatches(source, rng, per_domain=self.config.batch, transform=self.augment)
+
+    @abstractmethod
+    def objective(self, batch: Any) -> Terms:
+        """Return the named terms of a step; "loss" is descended."""
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The outer optimiser, built when first needed, when all parameters exist."""
+        return torch.optim.Adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Everything whose state a checkpoint must hold."""
+        return {"outer": self.optimizer}
+
+    def update(self, batch: Any) -> Terms:
+        """Take one step down the objective and return its terms, detached, still on the device."""
+        terms = self.objective(batch)
+        self.optimizer.zero_grad(set_to_none=True)
+        terms["loss"].backward()
+        self.optimizer.step()
+        return {name: term.detach() for name, term in terms.items()}
+
+    def deploy(self, source: Pool, rng: np.random.Generator) -> nn.Module:
+        """Return the network that ships."""
+        return self.net
+
+
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms")

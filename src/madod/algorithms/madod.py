@@ -1,0 +1,182 @@
+"""MADOD: meta-learning over tasks with pseudo-unknown classes, invariance to G, an energy margin."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from madod.algorithms.base import ALGORITHMS, Algorithm, Config, Terms
+from madod.data.base import Pool
+from madod.equations import energy, energy_margin, l1_invariance
+from madod.meta import Params, adapt
+from madod.models.classifier import Classifier
+from madod.search import LogUniform, Uniform
+from madod.tasks import Batch, Task, all_units, episodes
+
+
+@dataclass(frozen=True)
+class MadodConfig(Config):
+    """The paper's setting; ranges are those of its random search."""
+
+    lr: Annotated[float, LogUniform(10**-5.5, 10**-4)] = 3e-5
+    """eta_2, the outer learning rate."""
+    inner_lr: Annotated[float, LogUniform(10**-4.5, 10**-2.5)] = 10**-2.5
+    """eta_1, the inner learning rate."""
+    inner_steps: int = 3
+    """Gradient steps of the inner loop."""
+    tasks: int = 4
+    """L, tasks in a meta-step."""
+    shots: int = 5
+    """Images of every class in support and in query."""
+    pseudo_units: int = 1
+    """Classes that a task holds out as pseudo-unknown."""
+    invariance: float = 0.1
+    """lambda_1, weight of R_GI in the inner loss; 0 leaves G out."""
+    margin: float = 0.1
+    """lambda_2, weight of R_OOD in the outer loss; with invariance 0 too, cross-entropy alone is left."""
+    outer_invariance: float = 0.0
+    """Weight of R_GI on the query in the outer loss; 0 is the paper."""
+    margin_in: Annotated[float, Uniform(-11, -9)] = -10.0
+    """m_I: energies of known images above it are pulled down."""
+    margin_out: Annotated[float, Uniform(-9, -7)] = -8.0
+    """m_O: energies of pseudo-unknown images below it are pushed up."""
+    temperature: float = 1.0
+    """T of the energy."""
+    views: int = 1
+    """Restylings of every support image."""
+    first_order: bool = False
+    """Leave out the derivative through the inner gradient."""
+    outer: Literal["adam", "sgd"] = "adam"
+    """The outer optimiser."""
+    adapt_shots: int = 5
+    """Images of every class and domain in the all-class adaptation."""
+
+    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "inner_lr": 1e-1}
+
+
+class Sets(NamedTuple):
+    """A task's sets as features (n, f); the restyled ones are empty where no term asks for them."""
+
+    support: Tensor
+    query: Tensor
+    pseudo_ood: Tensor
+    support_moved: Tensor
+    query_moved: Tensor
+    support_y: Tensor
+    query_y: Tensor
+
+
+def logits(psi: Params, features: Tensor) -> Tensor:
+    """h_psi(z) = W z + b."""
+    return F.linear(features, psi["weight"], psi["bias"])
+
+
+def invariance(clean: Tensor, moved: Tensor) -> Tensor:
+    """R_GI = mean || h(g(x)) - h(g(x~)) ||_1 over images and their restylings [MADOD, eq. gi-reg]."""
+    return l1_invariance(clean.repeat(len(moved) // len(clean), 1), moved).mean()
+
+
+def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
+    """L_inner = CE(S; psi) + lambda_1 R_GI(S; psi) [MADOD, eq. inner-loss]."""
+    clean = logits(psi, sets.support)
+    loss = F.cross_entropy(clean, sets.support_y)
+    return loss + weight * invariance(clean, logits(psi, sets.support_moved)) if weight else loss
+
+
+@ALGORITHMS.register("madod")
+class MADOD(Algorithm):
+    """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
+
+    Config = MadodConfig
+    config: MadodConfig
+    net: Classifier
+
+    def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:
+        """Yield the tasks of a meta-step."""
+        how = self.config
+        return episodes(
+            source, rng, tasks=how.tasks, shots=how.shots, pseudo_units=how.pseudo_units, transform=self.augment
+        )
+
+    def objective(self, batch: Sequence[Task]) -> Terms:
+        """L = sum_i L_outer(T_i), the sum over the tasks of the step [MADOD, eq. outer-update]."""
+        terms = [self.outer_terms(sets) for sets in self.featurize(batch)]
+        return {name: torch.stack([each[name] for each in terms]).sum() for name in terms[0]}
+
+    def outer_terms(self, sets: Sets) -> Terms:
+        """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi') of one task [MADOD, eq. outer-loss]."""
+        how = self.config
+        psi = self.adapted(sets, first_order=how.first_order)
+        query, pseudo = logits(psi, sets.query), logits(psi, sets.pseudo_ood)
+        risk = F.cross_entropy(query, sets.query_y)
+        margin = energy_margin(
+            energy(query, how.temperature), energy(pseudo, how.temperature), how.margin_in, how.margin_out
+        )
+        loss = risk + how.margin * margin
+        if how.outer_invariance:
+            loss = loss + how.outer_invariance * invariance(query, logits(psi, sets.query_moved))
+        return {"loss": loss, "risk": risk, "margin": margin}
+
+    def adapted(self, sets: Sets, *, first_order: bool) -> Params:
+        """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""
+        how = self.config
+        return adapt(
+            dict(self.net.head.named_parameters()),
+            lambda psi: inner_loss(psi, sets, how.invariance),
+            lr=how.inner_lr,
+            steps=how.inner_steps,
+            first_order=first_order,
+        )
+
+    def featurize(self, tasks: Sequence[Task]) -> list[Sets]:
+        """Return the features of every set of every task, from one pass through the backbone.
+
+        One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
+        """
+        views = self.config.views if self.config.invariance else 0
+        query_views = 1 if self.config.outer_invariance else 0
+        still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
+        to_move = [
+            images.repeat(times, 1, 1, 1)
+            for task in tasks
+            for images, times in ((task.support.x, views), (task.query.x, query_views))
+        ]
+        moved = self.restyle(torch.cat(to_move))
+        features = self.net.featurizer(torch.cat([*still, moved]))
+        parts = features.split([len(images) for images in still + to_move])
+        first = len(still)
+        return [
+            Sets(*parts[3 * i : 3 * i + 3], *parts[first + 2 * i : first + 2 * i + 2], task.support.y, task.query.y)
+            for i, task in enumerate(tasks)
+        ]
+
+    def restyle(self, images: Tensor) -> Tensor:
+        """x~ = G(x, v), v ~ N(0, I): the same content in a style drawn anew for every image."""
+        with torch.no_grad():
+            return self.setting.translate(images, self.rng) if len(images) else images
+
+    @cached_property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Adam, or the SGD of the paper's text."""
+        if self.config.outer == "sgd":
+            return torch.optim.SGD(
+                self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay
+            )
+        return torch.optim.Adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
+
+    def deploy(self, source: Pool, rng: np.random.Generator) -> Classifier:
+        """Adapt the head to all known classes, phi frozen; the adapted head ships [MADOD, eq. adapt-update]."""
+        support = all_units(source, rng, shots=self.config.adapt_shots, transform=self.augment)
+        nothing = Batch(support.x[:0], support.y[:0], support.d[:0])
+        with torch.no_grad():
+            (sets,) = self.featurize([Task(support, nothing, nothing)])
+        psi = self.adapted(sets, first_order=True)
+        net = deepcopy(self.net)
+        net.head.load_state_dict({name: value.detach() for name, value in psi.items()})
+        return net

@@ -1,0 +1,56 @@
+"""Files that are whole or absent: JSON for facts, safetensors for tensors, never pickle."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from madod.errors import InputError
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a name to write to, then put what was written in its place at once; on any failure leave nothing behind."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise InputError(f"the disk is full: {path} could not be written; free some space and start again") from error
+        raise
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, facts: Any) -> None:
+    """Write facts as JSON."""
+    with whole(path) as part:
+        part.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
+    """Write named tensors and a few strings into one safetensors file."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with whole(path) as part:
+        save_file(plain, part, metadata=dict(facts))
+
+
+def read_tensors(path: Path, device: torch.device | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read what `write_tensors` wrote."""
+    try:
+        with safe_open(path, framework="pt", device=str(device or "cpu")) as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, FileNotFoundError) as error:
+        raise InputError(f"{path} is not a whole safetensors file ({error}): make it again") from error

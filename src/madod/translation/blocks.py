@@ -1,0 +1,68 @@
+"""The pieces that G's networks are made of."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def padded_conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Sequential:
+    """Return a convolution behind reflection padding, so that borders look like the rest of the picture."""
+    pad = (size - stride + 1) // 2
+    return nn.Sequential(nn.ReflectionPad2d(pad), nn.Conv2d(inside, outside, size, stride))
+
+
+class LayerNorm(nn.Module):
+    """Normalise every image over channels and pixels, with a scale and a shift a channel."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(1, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the normalised maps."""
+        return self.norm(x)
+
+
+class InstanceResidual(nn.Module):
+    """x + IN(conv(relu(IN(conv(x)))))."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            padded_conv(channels, channels, 3),
+            nn.InstanceNorm2d(channels),
+            nn.ReLU(),
+            padded_conv(channels, channels, 3),
+            nn.InstanceNorm2d(channels),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum of input and residual."""
+        return x + self.body(x)
+
+
+def adain(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """AdaIN(x) = (1 + scale) IN(x) + shift, one scale and shift an image and channel [Huang & Belongie 2017, eq. 8]."""
+    return F.instance_norm(x) * (1 + scale[..., None, None]) + shift[..., None, None]
+
+
+class StyledResidual(nn.Module):
+    """x + AdaIN(conv(relu(AdaIN(conv(x))))), scales and shifts given from outside."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first = padded_conv(channels, channels, 3)
+        self.second = padded_conv(channels, channels, 3)
+
+    def forward(self, x: Tensor, style: Tensor) -> Tensor:
+        """Return the sum of input and residual; style (n, 4 * channels)."""
+        scale1, shift1, scale2, shift2 = style.chunk(4, dim=1)
+        inner = torch.relu(adain(self.first(x), scale1, shift1))
+        return x + adain(self.second(inner), scale2, shift2)
+
+
+def upsample(inside: int, outside: int) -> nn.Sequential:
+    """Return nearest-neighbour doubling, a 5x5 convolution and layer norm."""
+    return nn.Sequential(
+        nn.Upsample(scale_factor=2, mode="nearest"), padded_conv(inside, outside, 5), LayerNorm(outside), nn.ReLU()
+    )

@@ -1,0 +1,89 @@
+"""Is G any good? Measured on held-out source images, and gated."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from madod.data.base import Pool
+from madod.errors import InputError
+
+Restyle = Callable[[Tensor, torch.Generator], Tensor]
+Label = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a usable G keeps to."""
+
+    retention: float = 0.7
+    """At least this share of restylings must keep their label in the eyes of a source-trained classifier."""
+    diversity: float = 0.2
+    """Two restylings of one image must differ at least this much, relative to the same class in two domains."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was measured, and on how many images."""
+
+    retention: float
+    diversity: float
+    images: int
+
+    def failures(self, bounds: Bounds) -> list[str]:
+        """Return a clause for every bound that is missed."""
+        measured, wanted = asdict(self), asdict(bounds)
+        return [
+            f"{name} is {measured[name]:.2f} and should be at least {limit:.2f}"
+            for name, limit in wanted.items()
+            if not measured[name] >= limit
+        ]
+
+
+@torch.no_grad()
+def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
+    """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,).
+
+    Retention is the share of restylings that are still labelled right; diversity the mean distance between two
+    restylings of one image over the mean distance between images of one class in two domains.
+    """
+    order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
+    right = apart = 0.0
+    for rows in order.split(128):
+        images = held_out.take(rows)
+        first, second = translate(images, rng), translate(images, rng)
+        right += float((label(first) == held_out.y[rows]).sum())
+        apart += float((first - second).abs().mean((1, 2, 3)).sum())
+    return Judgement(right / len(order), apart / len(order) / domain_distance(held_out.subset(order)), len(order))
+
+
+def domain_distance(pool: Pool, pairs: int = 512) -> float:
+    """Return the mean l1 pixel distance between two images of one class from two domains."""
+    rng = torch.Generator().manual_seed(0)
+    a, b = torch.randint(len(pool), (2, 64 * pairs), generator=rng).to(pool.device)
+    both = ((pool.y[a] == pool.y[b]) & (pool.d[a] != pool.d[b])).nonzero()[:pairs, 0]
+    if len(both) == 0:
+        both = (pool.y[a] == pool.y[b]).nonzero()[:pairs, 0]
+    return float((pool.take(a[both]) - pool.take(b[both])).abs().mean())
+
+
+def gate(judgement: Judgement, bounds: Bounds) -> None:
+    """Refuse a G outside its bounds: a copying or a wrecking G would make every later number meaningless."""
+    failures = judgement.failures(bounds)
+    if failures:
+        raise InputError(
+            f"the generator is not usable: {' and '.join(failures)} on held-out source images; "
+            "train it longer (--translate-steps), do without it (--translate augment), or accept it (--waive-gate)"
+        )
+
+
+@torch.no_grad()
+def grid(translate: Restyle, held_out: Pool, rng: torch.Generator, *, columns: int = 12, rows: int = 4) -> Tensor:
+    """Return a picture uint8 (3, h, w): held-out originals of every domain above their restylings."""
+    each = max(1, columns // len(held_out.domains))
+    chosen = torch.cat([(held_out.d == k).nonzero()[:each, 0] for k in range(len(held_out.domains))])
+    images = held_out.take(chosen)
+    lines = [images, *(translate(images, rng) for _ in range(rows))]
+    picture = torch.cat([torch.cat(list(line), dim=2) for line in lines], dim=1)
+    return (picture.clamp(0, 1) * 255).round().byte().cpu().expand(3, -1, -1)

@@ -1,0 +1,125 @@
+"""How G is trained: adversarial restyling with reconstruction of image, content and style."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from madod.data.base import Pool
+from madod.tasks import Batch, minibatches
+from madod.translation.networks import (
+    Architecture,
+    ContentEncoder,
+    Decoder,
+    Discriminator,
+    StyleEncoder,
+    architecture,
+    initialise,
+)
+
+Terms = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class MunitConfig:
+    """Weights and rates of G's training."""
+
+    lr: float = 2e-4
+    """Learning rate of both Adams; the smaller networks below 128 px take 1e-3."""
+    batch: int = 16
+    """Images in a step, as evenly from the source domains as it goes."""
+    image: float = 10.0
+    """Weight of both image reconstructions."""
+
+
+def preset(shape: tuple[int, int, int]) -> tuple[Architecture, MunitConfig]:
+    """Return networks and rates fit for images of a shape."""
+    sizes = architecture(shape)
+    return sizes, MunitConfig() if sizes.width >= Architecture.width else MunitConfig(lr=1e-3)
+
+
+def distance(a: Tensor, b: Tensor) -> Tensor:
+    """|a - b|, the l1 mean."""
+    return (a - b).abs().mean()
+
+
+def adversarial_loss(judgements: list[Tensor]) -> Tensor:
+    """mean (D(x~) - 1)^2 over scales: restylings should pass for real [Mao et al. 2017, eq. 9]."""
+    return torch.stack([(judgement - 1).square().mean() for judgement in judgements]).sum()
+
+
+def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
+    """L_D = mean D(x~)^2 + mean (D(x) - 1)^2 over scales [Mao et al. 2017, eq. 9]."""
+    return torch.stack([judgement.square().mean() for judgement in fake]).sum() + adversarial_loss(real)
+
+
+class Munit(nn.Module):
+    """Trains one G for all source domains [after Huang et al. 2018, from the equations]."""
+
+    def __init__(self, architecture: Architecture, config: MunitConfig, rng: torch.Generator, *, seed: int) -> None:
+        """Build the four networks from the seed; `rng`, on the device of the images, draws styles."""
+        super().__init__()
+        self.config = config
+        self.rng = rng
+        self.style = architecture.style
+        self.content_encoder = ContentEncoder(architecture)
+        self.style_encoder = StyleEncoder(architecture)
+        self.decoder = Decoder(architecture)
+        self.discriminator = Discriminator(architecture)
+        initialise(self, torch.Generator().manual_seed(seed))
+
+    def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Batch]:
+        """Yield batches balanced over the source domains."""
+        return minibatches(source, rng, per_domain=max(1, round(self.config.batch / len(source.domains))))
+
+    @cached_property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """One Adam for encoders and decoder, one for the discriminator."""
+        makers = [self.content_encoder, self.style_encoder, self.decoder]
+        generator = [weight for maker in makers for weight in maker.parameters()]
+        return {
+            "generator": torch.optim.Adam(generator, self.config.lr, betas=(0.5, 0.999)),
+            "discriminator": torch.optim.Adam(self.discriminator.parameters(), self.config.lr, betas=(0.5, 0.999)),
+        }
+
+    def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
+        """L_G and its parts, with the restyled images.
+
+        L_G = adv(x~) + 10 |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + 10 |D(E_s(x~), E_v(x)) - x|,
+        x~ = D(E_s(x), v).
+        """
+        content, style = self.content_encoder(x), self.style_encoder(x)
+        same, moved = self.decoder(content.repeat(2, 1, 1, 1), torch.cat([style, v])).chunk(2)
+        content_again, style_again = self.content_encoder(moved), self.style_encoder(moved)
+        terms = {
+            "adversarial": adversarial_loss(self.discriminator(moved)),
+            "image": distance(same, x),
+            "content": distance(content_again, content),
+            "style": distance(style_again, v),
+            "cycle": distance(self.decoder(content_again, style), x),
+        }
+        weight = {"image": self.config.image, "cycle": self.config.image}
+        loss = torch.stack([weight.get(name, 1.0) * term for name, term in terms.items()]).sum()
+        return {"loss": loss, **terms}, moved
+
+    def update(self, batch: Batch) -> Terms:
+        """Step generator and discriminator once, on the same restylings."""
+        x = batch.x * 2 - 1
+        v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
+        self.discriminator.requires_grad_(False)
+        terms, moved = self.generator_terms(x, v)
+        self._step("generator", terms["loss"])
+        self.discriminator.requires_grad_(True)
+        fake, real = zip(*(pair.chunk(2) for pair in self.discriminator(torch.cat([moved.detach(), x]))), strict=True)
+        terms["discriminator"] = discriminator_loss(list(fake), list(real))
+        self._step("discriminator", terms["discriminator"])
+        return {name: term.detach() for name, term in terms.items()}
+
+    def _step(self, name: str, loss: Tensor) -> None:
+        optimizer = self.optimizers[name]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()

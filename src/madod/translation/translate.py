@@ -1,0 +1,62 @@
+"""G, frozen: the same content in a style drawn at random."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from madod.data.augment import Augmentation
+from madod.storage import read_tensors, write_tensors
+from madod.translation.munit import Munit
+from madod.translation.networks import Architecture, ContentEncoder, Decoder
+
+
+class Translate(nn.Module):
+    """DataAug(x) = D(E_s(x), v), v ~ N(0, I) [MADOD, eq. G]: images in [0, 1] in and out, no gradient."""
+
+    def __init__(self, architecture: Architecture) -> None:
+        super().__init__()
+        self.architecture = architecture
+        self.content_encoder = ContentEncoder(architecture)
+        self.decoder = Decoder(architecture)
+        self.requires_grad_(False).eval()
+
+    def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
+        """Return every image in a style of its own."""
+        v = torch.randn(len(images), self.architecture.style, generator=rng, device=images.device)
+        return (self.decoder(self.content_encoder(images * 2 - 1), v) + 1) / 2
+
+
+def freeze(munit: Munit, architecture: Architecture) -> Translate:
+    """Return what serves after training: content encoder and decoder, frozen."""
+    translate = Translate(architecture)
+    translate.content_encoder.load_state_dict(munit.content_encoder.state_dict())
+    translate.decoder.load_state_dict(munit.decoder.state_dict())
+    return translate
+
+
+def save(translate: Translate, path: Path) -> None:
+    """Write G to one file, whole or absent."""
+    write_tensors(path, translate.state_dict(), {"architecture": json.dumps(asdict(translate.architecture))})
+
+
+def load(path: Path) -> Translate:
+    """Read G back, frozen."""
+    tensors, facts = read_tensors(path)
+    translate = Translate(Architecture(**json.loads(facts["architecture"])))
+    translate.load_state_dict(tensors)
+    return translate
+
+
+class Recolour(nn.Module):
+    """The control without G: strong plain augmentation of colour and frame."""
+
+    def __init__(self, augmentation: Augmentation) -> None:
+        super().__init__()
+        self.augmentation = augmentation
+
+    def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
+        """Return every image varied by draws of its own."""
+        return self.augmentation(images, rng)
