@@ -1,7 +1,7 @@
 """What a detector is: fitted on source outputs alone, then a number an image; higher means more unknown, always."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, Self
 
 import torch
@@ -26,6 +26,8 @@ class Detector(ABC):
     """Scores how unknown an image is. Learned attributes are tensors whose names end in an underscore."""
 
     name: ClassVar[str]
+    needs_model: ClassVar[bool] = False
+    """Whether the score needs the network itself, not only its stored outputs; then only `score_images` gives it."""
 
     def fit(self, fit: Fit) -> Self:
         """Learn from source outputs; a detector without anything to learn returns itself."""
@@ -34,6 +36,11 @@ class Detector(ABC):
     @abstractmethod
     def score(self, outputs: Outputs) -> Tensor:
         """Return one number an image (n,); higher is more unknown."""
+
+    def score_images(self, net: Callable[[Tensor], Outputs], images: Tensor) -> Tensor:
+        """Return one number an image (n, c, h, w), seen through a network in evaluation mode."""
+        with torch.no_grad():
+            return self.score(net(images))
 
     def state(self) -> dict[str, Tensor]:
         """Return what was learned, as tensors to be saved with a model."""
