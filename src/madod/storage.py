@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from madod.errors import InputError
@@ -28,7 +28,9 @@ def whole(path: Path) -> Iterator[Path]:
         part.replace(path)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise InputError(f"the disk is full: {path} could not be written; free some space and start again") from error
+            raise InputError(
+                f"the disk is full: {path} could not be written; free some space and start again"
+            ) from error
         raise
     finally:
         part.unlink(missing_ok=True)
@@ -44,7 +46,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str,
     """Write named tensors and a few strings into one safetensors file."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with whole(path) as part:
-        save_file(plain, part, metadata=dict(facts))
+        part.write_bytes(save(plain, metadata=dict(facts)))
 
 
 def read_tensors(path: Path, device: torch.device | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -47,6 +47,7 @@ class Algorithm(nn.Module, ABC):
         self.config = config
         self.setting = setting
         self.rng = rng
+        self.step = 0  # steps taken so far, kept up by training, also across a resume
         self.net = self.build(setting)
 
     def build(self, setting: Setting) -> nn.Module:
@@ -84,8 +85,13 @@ class Algorithm(nn.Module, ABC):
         self.optimizer.step()
         return {name: term.detach() for name, term in terms.items()}
 
+    @classmethod
+    def shell(cls, setting: Setting) -> nn.Module:
+        """Return an untrained network of the shape that `deploy` ships, for saved weights to be loaded into."""
+        return setting.make_net()
+
     def deploy(self, source: Pool, rng: np.random.Generator) -> nn.Module:
-        """Return the network that ships."""
+        """Return the network that ships: images to `Outputs`, its `head` the linear map from features to logits."""
         return self.net
 
 

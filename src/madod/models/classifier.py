@@ -41,3 +41,5 @@ class Setting(NamedTuple):
     """G: `translate(images, rng)` returns restyled images; frozen."""
     augment: Augmentation
     """How training images are varied."""
+    steps: int
+    """How many steps training takes, for schedules."""

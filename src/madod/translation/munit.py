@@ -64,6 +64,7 @@ class Munit(nn.Module):
         super().__init__()
         self.config = config
         self.rng = rng
+        self.step = 0
         self.style = architecture.style
         self.content_encoder = ContentEncoder(architecture)
         self.style_encoder = StyleEncoder(architecture)

@@ -83,7 +83,11 @@ class Decoder(nn.Module):
         inside = 4 * a.width
         self.blocks = nn.ModuleList(StyledResidual(inside) for _ in range(a.residuals))
         self.mlp = nn.Sequential(
-            nn.Linear(a.style, a.mlp), nn.ReLU(), nn.Linear(a.mlp, a.mlp), nn.ReLU(), nn.Linear(a.mlp, a.residuals * 4 * inside)
+            nn.Linear(a.style, a.mlp),
+            nn.ReLU(),
+            nn.Linear(a.mlp, a.mlp),
+            nn.ReLU(),
+            nn.Linear(a.mlp, a.residuals * 4 * inside),
         )
         self.up = nn.Sequential(
             upsample(inside, inside // 2),

@@ -50,7 +50,7 @@ def load(path: Path) -> Translate:
     return translate
 
 
-class Recolour(nn.Module):
+class PlainAugmentation(nn.Module):
     """The control without G: strong plain augmentation of colour and frame."""
 
     def __init__(self, augmentation: Augmentation) -> None:

@@ -1,0 +1,148 @@
+"""The training loop, written once for every method and for G: history, checkpoints, resume."""
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from madod.data.base import Pool
+from madod.errors import InputError
+from madod.storage import read_tensors, whole, write_tensors
+
+Progress = Callable[[str, int, int], None]
+"""Told the stage, how much of it is done, and how much there is."""
+History = list[dict[str, float]]
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Report to nobody."""
+
+
+class Learner(Protocol):
+    """Whatever can be trained: an algorithm, or G."""
+
+    rng: torch.Generator
+    step: int
+
+    @property
+    def optimizers(self) -> dict[str, torch.optim.Optimizer]:
+        """Every optimiser whose state a checkpoint must hold."""
+        ...
+
+    def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Any]:
+        """Yield batches for ever."""
+        ...
+
+    def update(self, batch: Any) -> dict[str, Tensor]:
+        """Take one step."""
+        ...
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Return all weights and buffers."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> Any:
+        """Take weights and buffers back."""
+        ...
+
+
+class Cadence(NamedTuple):
+    """How often the loop looks up, in steps."""
+
+    log: int = 10
+    checkpoint: int = 50
+
+
+def train(
+    learner: Learner,
+    source: Pool,
+    rng: np.random.Generator,
+    *,
+    steps: int,
+    out: Path,
+    identity: str,
+    stage: str = "training",
+    progress: Progress = silent,
+    cadence: Cadence = Cadence(),
+) -> History:
+    """Train to `steps`, resuming from `out/checkpoint.safetensors` where there is one, and return the history.
+
+    Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
+    generators and the history, and batches depend on the generators alone. `identity` names all that decides the
+    outcome; a checkpoint of another run is refused.
+    """
+    file = out / "checkpoint.safetensors"
+    history = load_checkpoint(file, learner, rng, identity) if file.exists() else []
+    batches = learner.batches(source, rng)
+    while learner.step < steps:
+        terms = learner.update(next(batches))
+        learner.step += 1
+        if learner.step % cadence.log == 0 or learner.step == steps:
+            history.append({"step": learner.step, **{name: float(term) for name, term in terms.items()}})
+            check_finite(learner, history, stage)
+            progress(stage, learner.step, steps)
+        if learner.step % cadence.checkpoint == 0 or learner.step == steps:
+            save_checkpoint(file, learner, rng, identity, history)
+    return history
+
+
+def check_finite(learner: Learner, history: History, stage: str) -> None:
+    """Stop at the first loss or weight that is no number, before it is saved."""
+    latest = history[-1]
+    bad = [name for name, value in latest.items() if not math.isfinite(value)]
+    bad += [] if bad else [name for name, value in learner.state_dict().items() if not value.isfinite().all()]
+    if bad:
+        raise InputError(
+            f"{stage} broke down by step {latest['step']:.0f}: {bad[0]} is not a finite number; "
+            "lower the learning rate (--lr) and start again"
+        )
+
+
+def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History) -> None:
+    """Write everything that the next step depends on into one file, whole or absent."""
+    tensors = {f"weights.{name}": value for name, value in learner.state_dict().items()}
+    groups = {}
+    for name, optimizer in learner.optimizers.items():
+        state = optimizer.state_dict()
+        groups[name] = [{k: v for k, v in group.items() if k != "params"} for group in state["param_groups"]]
+        for index, slots in state["state"].items():
+            tensors |= {f"optimizer.{name}.{index}.{slot}": value for slot, value in slots.items() if value is not None}
+    tensors["rng"] = learner.rng.get_state()
+    facts = {"identity": identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
+    write_tensors(file, tensors, {"facts": json.dumps(facts), "history": json.dumps(history)})
+
+
+def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
+    """Put learner and generators back to where a checkpoint left them."""
+    tensors, texts = read_tensors(file, learner.rng.device)
+    facts = json.loads(texts["facts"])
+    if facts["identity"] != identity:
+        raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
+    learner.load_state_dict(_under(tensors, "weights."))
+    for name, optimizer in learner.optimizers.items():
+        state: dict[int, dict[str, Tensor]] = {}
+        for key, value in _under(tensors, f"optimizer.{name}.").items():
+            index, slot = key.split(".")
+            state.setdefault(int(index), {})[slot] = value
+        fresh = optimizer.state_dict()["param_groups"]
+        groups = [old | new for old, new in zip(fresh, facts["groups"][name], strict=True)]
+        optimizer.load_state_dict({"state": state, "param_groups": groups})
+    learner.rng.set_state(tensors["rng"].cpu())
+    rng.bit_generator.state = facts["rng"]
+    learner.step = facts["step"]
+    return json.loads(texts["history"])
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def write_history(file: Path, history: History) -> None:
+    """Write one JSON object a line."""
+    with whole(file) as part:
+        part.write_text("".join(json.dumps(row) + "\n" for row in history), encoding="utf-8")
