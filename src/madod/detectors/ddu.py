@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
-from madod.detectors.gaussian import add_ridge, class_means, oas, scatter, squared_distances, vanishes, within_scatter
+from madod.detectors.gaussian import class_means, scatter, squared_distances, vanishes, within_scatter
+from madod.detectors.shrinkage import add_ridge, oas
 from madod.errors import InputError
 from madod.models.classifier import Outputs
 

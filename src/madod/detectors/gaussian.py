@@ -54,29 +54,15 @@ def within_scatter(features: Tensor, y: Tensor) -> tuple[Tensor, int]:
     return total_scatter(features) if vanishes(total, means) else (total, len(features) - len(means))
 
 
-def oas_intensity(covariance: Tensor, degrees: int) -> float:
-    """rho = min(1, ((1-2/p) tr S^2 + tr^2 S) / ((n+1-2/p)(tr S^2 - tr^2 S / p))) [Chen et al. 2010, eq. 23].
-
-    n is the degrees of freedom of S (p, p): images less estimated means.
-    """
-    p, square, trace = len(covariance), float(covariance.square().sum()), float(covariance.trace())
-    spread = (degrees + 1 - 2 / p) * (square - trace**2 / p)
-    return min(1.0, ((1 - 2 / p) * square + trace**2) / spread) if spread > 0 else 1.0
-
-
-def oas(covariance: Tensor, degrees: int) -> Tensor:
-    """(1 - rho) S + rho (tr S / p) I: S shrunk to a scaled identity, definite unless S = 0 [Chen et al. 2010]."""
-    rho = oas_intensity(covariance, degrees)
-    return add_ridge(covariance * (1 - rho), rho * float(covariance.trace()) / len(covariance))
-
-
-def add_ridge(covariance: Tensor, ridge: float) -> Tensor:
-    """S + ridge I, in place."""
-    covariance.diagonal().add_(ridge)
-    return covariance
-
-
 def squared_distances(features: Tensor, mean: Tensor, factor: Tensor) -> Tensor:
     """(z - mu)' (L L')^-1 (z - mu) = ||L^-1 (z - mu)||^2 (n,), for a lower triangular L (f, f)."""
     solved = (torch.linalg.solve_triangular(factor, block.mT, upper=False) for block in centred(features, mean))
     return torch.cat([block.square_().sum(0) for block in solved])
+
+
+def class_distances(features: Tensor, means: Tensor, factor: Tensor) -> Tensor:
+    """||L^-1 (z - mu_k)||^2 (n, k) for classes that share L; every image is whitened once."""
+    origin = means.mean(0)
+    centres = torch.linalg.solve_triangular(factor, (means - origin).mT, upper=False).mT
+    whitened = (torch.linalg.solve_triangular(factor, block.mT, upper=False).mT for block in centred(features, origin))
+    return torch.cat([torch.cdist(z, centres, compute_mode="donot_use_mm_for_euclid_dist").square() for z in whitened])
