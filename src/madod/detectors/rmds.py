@@ -1,0 +1,37 @@
+"""Mahalanobis distance to the nearest class, relative to all classes together."""
+
+from typing import Self
+
+from torch import Tensor
+
+from madod.detectors.base import DETECTORS, Detector, Fit
+from madod.detectors.gaussian import class_distances, class_means, squared_distances, total_scatter, within_scatter
+from madod.detectors.shrinkage import factorise
+from madod.models.classifier import Outputs
+
+
+@DETECTORS.register("rmds")
+class RMDS(Detector):
+    """min_k M_k - M_0: Mahalanobis distance to a class less that to all images as one Gaussian [Ren et al. 2021].
+
+    A singular covariance is shrunk to a scaled identity with the oracle-approximating intensity [Chen et al. 2010].
+    """
+
+    mean_: Tensor
+    factor_: Tensor
+    overall_mean_: Tensor
+    overall_factor_: Tensor
+
+    def fit(self, fit: Fit) -> Self:
+        """Learn mu_k (k, f), the shared covariance, and mean and covariance of all images."""
+        features, images = fit.train.features, len(fit.y)
+        (within, degrees), (overall, overall_degrees) = within_scatter(features, fit.y), total_scatter(features)
+        self.mean_, self.overall_mean_ = class_means(features, fit.y), features.double().mean(0)
+        self.factor_ = factorise(within / images, degrees)
+        self.overall_factor_ = factorise(overall / images, overall_degrees)
+        return self
+
+    def score(self, outputs: Outputs) -> Tensor:
+        """Return the relative squared distance to the nearest class."""
+        overall = squared_distances(outputs.features, self.overall_mean_, self.overall_factor_)
+        return class_distances(outputs.features, self.mean_, self.factor_).amin(1) - overall
