@@ -32,8 +32,8 @@ def test_an_image_scores_the_same_in_any_company(name):
     together = score(detector, see(mixed, 3))
     alone = torch.cat([score(detector, see(image[None], 3)) for image in mixed])
     order = torch.randperm(33, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(alone, together, rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(score(detector, see(mixed[order], 3)), together[order], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(alone, together, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(score(detector, see(mixed[order], 3)), together[order], rtol=1e-9, atol=1e-12)
     assert together.unique().numel() > 20
 
 

@@ -17,9 +17,8 @@ def head(classes: int) -> tuple[Tensor, Tensor]:
 
 
 def see(features: Tensor, classes: int) -> Outputs:
-    weight, bias = head(classes)
-    features = features.reshape(len(features), -1)
-    return Outputs(features, features @ weight.T + bias, own=features[:, -BLOCK:].sum(1))
+    weight, bias = (parameter.double() for parameter in head(classes))
+    return Outputs(features, features.double() @ weight.T + bias, own=features[:, -BLOCK:].sum(1))
 
 
 def images(y: Tensor, classes: int, seed: int) -> Tensor:
