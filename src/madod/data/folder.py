@@ -1,0 +1,209 @@
+"""A user's own pictures."""
+
+import logging
+import statistics
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from madod.data.base import DATASETS, Domain, DomainDataset
+from madod.data.cache import Progress, decoded
+from madod.data.images import BadImage, dimensions, is_picture
+from madod.errors import InputError
+
+log = logging.getLogger(__name__)
+
+LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
+MIN_SIZE = 8
+_IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
+_SAMPLE = 256
+
+
+class Picture(NamedTuple):
+    """A picture file, its domain and its class."""
+
+    domain: str
+    label: str
+    path: Path
+
+
+class Listing(NamedTuple):
+    """The visible folders and other files of a folder."""
+
+    folders: list[Path]
+    files: list[Path]
+
+
+@DATASETS.register("folder")
+class Folder(DomainDataset):
+    """Your own pictures, laid out as ROOT/DOMAIN/CLASS/*.jpg (or png, webp, bmp, gif, tiff, ...).
+
+    Domains and classes are the sorted names of the folders; a class may be missing in some domains. Pictures are
+    squeezed to `size` x `size` pixels: without a size 32 where the median shorter side (of an even sample of 256) is
+    at most 48 pixels, else 64. `paths[domain][i]` is the file behind image i of that domain.
+    """
+
+    def __init__(
+        self,
+        root: Path | str,
+        *,
+        size: int | None = None,
+        skip_bad: bool = False,
+        cache: Path | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
+        if size is not None and size < MIN_SIZE:
+            raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+        pictures = find_pictures(Path(root))
+        _require_two(pictures, self.name)
+        size = size or choose_size([picture.path for picture in pictures])
+        found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
+        if found.bad:
+            _report_bad(found.bad, len(pictures), self.name, skip_bad)
+        kept = [pictures[k] for k in found.kept]
+        self.domains, self.classes = _require_two(kept, self.name)
+        self.shape = (3, size, size)
+        self._images = found.images
+        self._labels = torch.tensor([self.classes.index(picture.label) for picture in kept])
+        self._rows = {domain: _span(kept, domain) for domain in self.domains}
+        self.paths = {name: tuple(picture.path for picture in kept[rows]) for name, rows in self._rows.items()}
+        _warn_of_missing(kept, self.domains, self.classes, self.name)
+
+    def read(self, domain: str) -> Domain:
+        """Return one domain's images, memory-mapped, in the order of `paths`."""
+        rows = self._rows[self.check_domain(domain)]
+        return Domain(domain, self._images[rows], self._labels[rows], self._labels[rows])
+
+
+def find_pictures(root: Path) -> list[Picture]:
+    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path."""
+    if not root.is_dir():
+        raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
+    pictures, others = [], Counter[str]()
+    for domain in _listing(root).folders:
+        for label in _listing(domain).folders if _place(domain) != _place(root) else ():
+            for file in _files_below(label, {_place(root), _place(domain)}):
+                if is_picture(file):
+                    pictures.append(Picture(_folder_name(domain), _folder_name(label), file))
+                else:
+                    others[file.suffix or file.name] += 1
+    if not pictures:
+        raise InputError(_nothing_found(root, others))
+    _warn_of_others(root, others)
+    return sorted(pictures)
+
+
+def choose_size(paths: Sequence[Path]) -> int:
+    """Return 32 where the median shorter side of an even sample is at most 48 pixels, else 64."""
+    sides = []
+    for path in paths[:: -(-len(paths) // _SAMPLE)]:
+        try:
+            sides.append(min(dimensions(path)))
+        except BadImage:
+            continue  # decoding reports it together with all others
+    return 32 if sides and statistics.median(sides) <= 48 else 64
+
+
+def _listing(folder: Path) -> Listing:
+    """Return what a person sees in a folder, sorted by name."""
+    try:
+        items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
+        folders = [item for item in items if item.is_dir()]
+    except OSError as error:
+        raise InputError(f"cannot list the folder {folder}: {(error.strerror or str(error)).lower()}") from error
+    inner = set(folders)
+    return Listing(folders, [item for item in items if item not in inner])
+
+
+def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """Yield the files at any depth; a link back to a folder already seen is not followed."""
+    if _place(folder) in seen:
+        return
+    seen.add(_place(folder))
+    folders, files = _listing(folder)
+    yield from files
+    for inner in folders:
+        yield from _files_below(inner, seen)
+
+
+def _place(folder: Path) -> tuple[int, int]:
+    facts = folder.stat()
+    return facts.st_dev, facts.st_ino
+
+
+def _folder_name(folder: Path) -> str:
+    """Return the name with accents composed, since systems differ in how they store the same letters."""
+    try:
+        folder.name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the folder name {str(folder)!r} is not valid text: rename it") from None
+    return unicodedata.normalize("NFC", folder.name)
+
+
+def _nothing_found(root: Path, others: Counter[str]) -> str:
+    folders, files = _listing(root)
+    if not folders and not files:
+        return f"the folder {root} is empty; {LAYOUT}"
+    if loose := _pictures_in(folders):
+        return (
+            f"{root} looks like ROOT/CLASS/*.jpg, without domains ({loose[0]} lies directly in a folder of the root): "
+            f"put the class folders of each site or style into a folder of its own; {LAYOUT}"
+        )
+    if _pictures_in([root]):
+        return f"the pictures of {root} lie in no class and no domain; {LAYOUT}"
+    seen = f" (only {', '.join(sorted(others))})" if others else ""
+    return f"no pictures in {root}{seen}; {LAYOUT}"
+
+
+def _pictures_in(folders: Iterable[Path]) -> list[Path]:
+    return [file for folder in folders for file in _listing(folder).files if is_picture(file)]
+
+
+def _warn_of_others(root: Path, others: Counter[str]) -> None:
+    if loose := _pictures_in([root, *_listing(root).folders]):
+        log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+        log.warning("left out files of %s that do not end like pictures: %s", root, kinds)
+
+
+def _require_two(pictures: Sequence[Picture], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the sorted domains and classes, two of each at least."""
+    domains = tuple(sorted({picture.domain for picture in pictures}))
+    classes = tuple(sorted({picture.label for picture in pictures}))
+    for kind, plural, names in (("domain", "domains", domains), ("class", "classes", classes)):
+        if not names:
+            raise InputError(f"none of the pictures in {name} can be read")
+        if len(names) == 1:
+            raise InputError(f"{name} has pictures of one {kind} only, {names[0]!r}: two {plural} are needed; {LAYOUT}")
+    return domains, classes
+
+
+def _report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> None:
+    lines = "".join(f"\n  {image.name}: {image.reason}" for image in bad)
+    if skip:
+        log.warning("left out %d of %d pictures in %s that cannot be read:%s", len(bad), total, name, lines)
+        return
+    raise InputError(
+        f"{len(bad)} of {total} pictures in {name} cannot be read; "
+        f"mend or remove them, or leave them out with --skip-bad:{lines}"
+    )
+
+
+def _span(pictures: Sequence[Picture], domain: str) -> slice:
+    """Return where a domain's pictures lie in a sequence sorted by domain."""
+    rows = [k for k, picture in enumerate(pictures) if picture.domain == domain]
+    return slice(rows[0], rows[-1] + 1)
+
+
+def _warn_of_missing(pictures: Iterable[Picture], domains: Sequence[str], classes: Sequence[str], name: str) -> None:
+    present = {(picture.domain, picture.label) for picture in pictures}
+    for domain in domains:
+        for label in classes:
+            if (domain, label) not in present:
+                log.warning("class %r has no picture in domain %r of %s", label, domain, name)

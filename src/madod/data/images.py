@@ -1,0 +1,198 @@
+"""One picture from a file, a body of bytes or Pillow, as the square of uint8 pixels that everything else works on."""
+
+import io
+import os
+import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, UnidentifiedImageError
+
+from madod.errors import InputError
+
+Pixels = NDArray[np.uint8]
+
+MAX_PIXELS = 100_000_000
+"""Width times height of the largest picture that is read."""
+
+EXTENSIONS = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".avif", ".bmp", ".gif", ".tif", ".tiff", ".jp2"}
+    | {".ppm", ".pgm", ".pbm", ".pnm"}
+)
+"""The endings, in lower case, of files that count as pictures."""
+
+# Only these are tried: some of Pillow's other readers start external programs or guess.
+_FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
+_OVER_LIMIT = f"it has more than the {MAX_PIXELS:,} pixels that are allowed"
+_GAP = 3.0  # a cheap first reduction stops at three times the final size, where Pillow finds no visible difference
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# Pillow warns a little below our own limit and refuses above it.
+warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+
+
+class BadImage(InputError):  # noqa: N818  # a verdict on a file, collected as often as raised
+    """A picture that cannot be read, by name, and the reason."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(name, reason)
+        self.name = name
+        self.reason = reason
+
+    def __str__(self) -> str:
+        """Return the one sentence."""
+        return f"cannot read {self.name!r}: {self.reason}"
+
+
+def is_picture(path: Path) -> bool:
+    """Tell by its ending whether a file counts as a picture."""
+    return path.suffix.lower() in EXTENSIONS
+
+
+def read_image(path: Path, size: int) -> Pixels:
+    """Return a picture file of at most 100,000,000 pixels as uint8 (3, size, size), or raise `BadImage`."""
+    with opened(path) as file:
+        return _decode(file, size, str(path))
+
+
+def from_bytes(data: bytes, size: int, name: str = "the picture") -> Pixels:
+    """Return the picture in the bytes of a file as uint8 (3, size, size), or raise `BadImage`."""
+    if not data:
+        raise BadImage(name, "it is empty")
+    return _decode(io.BytesIO(data), size, name)
+
+
+def from_pil(image: Image.Image, size: int, name: str = "the picture") -> Pixels:
+    """Return a Pillow image, upright, over white and squeezed to a square, as uint8 (3, size, size).
+
+    Of an animation it takes the frame that it stands at; sixteen-bit grey keeps its upper eight bits.
+    """
+    _check(image, name)
+    with blaming(name):
+        image.load()
+        small = _scalable(image).resize((size, size), Image.Resampling.BICUBIC, reducing_gap=_GAP)
+        turn = _upright(image)
+        if turn is not None:  # commutes with squeezing to a square, and costs less afterwards
+            small = small.transpose(turn)
+        return np.ascontiguousarray(np.asarray(_over_white(small)).transpose(2, 0, 1))
+
+
+def dimensions(path: Path) -> tuple[int, int]:
+    """Return width and height as a picture file's header states them, or raise `BadImage`."""
+    with opened(path) as file:
+        return _identify(file, str(path)).size
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[io.BufferedReader]:
+    """Open an ordinary, non-empty file, and turn whatever goes wrong with it into a `BadImage`."""
+    with blaming(str(path)):
+        facts = path.stat()
+        if stat.S_ISDIR(facts.st_mode):
+            raise BadImage(str(path), "it is a directory")
+        if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for ever
+            raise BadImage(str(path), "it is not an ordinary file")
+        if facts.st_size == 0:
+            raise BadImage(str(path), "it is empty")
+        with path.open("rb") as file:
+            yield file
+
+
+@contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """Turn any exception into a `BadImage` of this name: damaged files make decoders fail in every way there is."""
+    try:
+        yield
+    except BadImage:
+        raise
+    except Exception as error:
+        raise BadImage(name, _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case FileNotFoundError():
+            return "it does not exist"
+        case PermissionError():
+            return "there is no permission to read it"
+        case UnidentifiedImageError():
+            return "its content is not a picture of a known kind"
+        case Image.DecompressionBombError():
+            return _OVER_LIMIT
+        case MemoryError():
+            return "there is not enough memory to decode it"
+        case OSError(errno=int(number)):
+            return os.strerror(number).lower()
+    message = " ".join(str(error).split())
+    if "truncated" in message.lower():
+        return "it is truncated"
+    return f"it is damaged or of a kind that is not supported ({message or type(error).__name__})"
+
+
+def _decode(file: IO[bytes], size: int, name: str) -> Pixels:
+    with _identify(file, name) as image:
+        with blaming(name):
+            image.draft(None, (int(size * _GAP), int(size * _GAP)))  # large JPEGs are decoded at a fraction
+        return from_pil(image, size, name)
+
+
+def _identify(file: IO[bytes], name: str) -> Image.Image:
+    with blaming(name):
+        image = Image.open(file, formats=_formats())
+    _check(image, name)
+    return image
+
+
+@cache
+def _formats() -> tuple[str, ...]:
+    """Return the formats to try that this build of Pillow can read."""
+    Image.init()
+    return tuple(name for name in _FORMATS if name in Image.OPEN)
+
+
+def _check(image: Image.Image, name: str) -> None:
+    if image.width * image.height > MAX_PIXELS:
+        raise BadImage(name, f"{_OVER_LIMIT} ({image.width:,} x {image.height:,})")
+    if image.mode == "F":
+        raise BadImage(name, "its pixels are floating-point numbers of unknown range")
+
+
+def _scalable(image: Image.Image) -> Image.Image:
+    """Return the image as L, LA, RGB or RGBA, which resize smoothly."""
+    if image.mode.startswith("I"):
+        return Image.fromarray((np.clip(np.asarray(image), 0, 0xFFFF) >> 8).astype(np.uint8))
+    if image.mode in ("LA", "RGBA"):
+        return image
+    if image.has_transparency_data:
+        return image.convert("RGBA")
+    if image.mode in ("1", "L"):
+        return image.convert("L")
+    return image.convert("RGB")
+
+
+def _upright(image: Image.Image) -> Image.Transpose | None:
+    """Return the turn that the EXIF orientation asks for; damaged EXIF asks for none."""
+    with suppress(Exception):
+        return _UPRIGHT.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    return None
+
+
+def _over_white(image: Image.Image) -> Image.Image:
+    if image.mode not in ("LA", "RGBA"):
+        return image.convert("RGB")
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
