@@ -1,0 +1,61 @@
+"""What the names of records are called in front of a reader; a name without an entry stands for itself."""
+
+from typing import NamedTuple
+
+
+class Word(NamedTuple):
+    """A name for readers and, in one plain clause, what it means."""
+
+    title: str
+    meaning: str = ""
+
+
+class Measure(NamedTuple):
+    """A measure for readers, in percent, and whether more of it is better."""
+
+    title: str
+    meaning: str
+    higher: bool = True
+
+
+ALGORITHMS = {
+    "erm": Word("ERM", "plain training on all source pictures together"),
+    "madod": Word(
+        "MADOD",
+        "training as a game of many small tasks, each of which restyles its pictures "
+        "and treats one known class as if it were unknown",
+    ),
+}
+
+DETECTORS = {
+    "msp": Word("MSP", "one minus the highest class probability"),
+    "energy": Word("Energy", "how little the network responds with any class at all"),
+    "ddu": Word("DDU", "how rare the picture's features are among the training features"),
+}
+
+OVERALL = {
+    "accuracy": Measure("Accuracy", "share of known pictures that get their own label"),
+    "ece": Measure("Calibration error", "how far confidence is from accuracy, on average", higher=False),
+}
+
+RANKED = {
+    "auroc": Measure("AUROC", "chance that an unknown picture scores above a known one; 50 is a coin toss"),
+    "aupr": Measure("AUPR", "average precision in finding the unknown; a coin toss gets their share of all pictures"),
+    "fpr95": Measure("FPR95", "share of unknown pictures let through when 95 % of the known are kept", higher=False),
+    "oscr": Measure("OSCR", "right labels on the known against unknowns let through, over all thresholds"),
+}
+
+
+def algorithm(name: str) -> Word:
+    """Return what an algorithm is called."""
+    return ALGORITHMS.get(name, Word(name))
+
+
+def detector(name: str) -> Word:
+    """Return what a detector is called."""
+    return DETECTORS.get(name, Word(name))
+
+
+def listed(names: tuple[str, ...] | list[str]) -> str:
+    """Return "a", "a and b" or "a, b and c"."""
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1] if names else "nothing"
