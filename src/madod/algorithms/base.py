@@ -77,9 +77,16 @@ class Algorithm(nn.Module, ABC):
         """Everything whose state a checkpoint must hold."""
         return {"outer": self.optimizer}
 
+    @property
+    def rate(self) -> float:
+        """The learning rate of the coming step: always the same, unless the method has a schedule."""
+        return self.config.lr
+
     def update(self, batch: Any) -> Terms:
         """Take one step down the objective and return its terms, detached, still on the device."""
         terms = self.objective(batch)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate
         self.optimizer.zero_grad(set_to_none=True)
         terms["loss"].backward()
         self.optimizer.step()
