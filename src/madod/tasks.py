@@ -110,8 +110,8 @@ class Shelf:
         fewest = np.sort(np.unique(carried, return_counts=True)[1]).cumsum()
         if (fewest > pseudo_units).sum() < 2:
             raise InputError(
-                f"holding out {pseudo_units} of {len(self.units)} known classes as pseudo-unknown leaves fewer than two "
-                f"to tell apart: add a class, or train with --algorithm erm"
+                f"holding out {pseudo_units} of {len(self.units)} known classes as pseudo-unknown leaves fewer than "
+                "two to tell apart: add a class, or train with --algorithm erm"
             )
 
     def warn_of_scarcity(self, shots: int) -> None:

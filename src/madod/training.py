@@ -58,6 +58,9 @@ class Cadence(NamedTuple):
     checkpoint: int = 50
 
 
+USUAL = Cadence()
+
+
 def train(
     learner: Learner,
     source: Pool,
@@ -68,7 +71,7 @@ def train(
     identity: str,
     stage: str = "training",
     progress: Progress = silent,
-    cadence: Cadence = Cadence(),
+    cadence: Cadence = USUAL,
 ) -> History:
     """Train to `steps`, resuming from `out/checkpoint.safetensors` where there is one, and return the history.
 

@@ -21,7 +21,7 @@ Terms = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Config:
+class BaseConfig:
     """Hyper-parameters that every method has [DomainBed's defaults and ranges]."""
 
     lr: Annotated[float, LogUniform(10**-5, 10**-3.5)] = 5e-5
@@ -39,9 +39,9 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    Config: ClassVar[type[Config]] = Config
+    Config: ClassVar[type[BaseConfig]] = BaseConfig
 
-    def __init__(self, config: Config, setting: Setting, rng: torch.Generator) -> None:
+    def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
         """Keep what the method knows; `rng`, on the device of the images, feeds every draw of a step."""
         super().__init__()
         self.config = config
@@ -53,6 +53,11 @@ class Algorithm(nn.Module, ABC):
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: one classifier, unless the method wants more."""
         return setting.make_net()
+
+    @classmethod
+    def needs_translate(cls, config: Any) -> bool:
+        """Tell whether the method, so configured, restyles images; then a G is made for it."""
+        return False
 
     @property
     def augment(self) -> Transform:

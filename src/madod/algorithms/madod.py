@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from madod.algorithms.base import ALGORITHMS, Algorithm, Config, Terms
+from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.data.base import Pool
 from madod.equations import energy, energy_margin, l1_invariance
 from madod.meta import Params, adapt
@@ -21,7 +21,7 @@ from madod.tasks import Batch, Task, all_units, episodes
 
 
 @dataclass(frozen=True)
-class MadodConfig(Config):
+class MadodConfig(BaseConfig):
     """The paper's setting; ranges are those of its random search."""
 
     lr: Annotated[float, LogUniform(10**-5.5, 10**-4)] = 3e-5
@@ -97,6 +97,11 @@ class MADOD(Algorithm):
     config: MadodConfig
     net: Classifier
 
+    @classmethod
+    def needs_translate(cls, config: MadodConfig) -> bool:
+        """R_GI restyles."""
+        return bool(config.invariance or config.outer_invariance)
+
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:
         """Yield the tasks of a meta-step."""
         how = self.config
@@ -150,11 +155,10 @@ class MADOD(Algorithm):
         moved = self.restyle(torch.cat(to_move))
         features = self.net.featurizer(torch.cat([*still, moved]))
         parts = features.split([len(images) for images in still + to_move])
-        first = len(still)
-        return [
-            Sets(*parts[3 * i : 3 * i + 3], *parts[first + 2 * i : first + 2 * i + 2], task.support.y, task.query.y)
-            for i, task in enumerate(tasks)
-        ]
+        s, q, o = (parts[: len(still)][i::3] for i in range(3))
+        s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
+        y = [(task.support.y, task.query.y) for task in tasks]
+        return [Sets(*features, *labels) for *features, labels in zip(s, q, o, s_moved, q_moved, y, strict=True)]
 
     def restyle(self, images: Tensor) -> Tensor:
         """x~ = G(x, v), v ~ N(0, I): the same content in a style drawn anew for every image."""

@@ -1,5 +1,6 @@
 """Training-time augmentation: batched, every image with draws of its own, on whatever device the images are."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -40,7 +41,7 @@ def crop_and_flip(images: Tensor, how: Augmentation, rng: torch.Generator) -> Te
     """Crop, resize and flip every image by one affine sampling grid."""
     n = len(images)
     area = uniform(n, *how.crop, rng)
-    ratio = uniform(n, *(torch.tensor(how.ratio).log().tolist()), rng).exp()
+    ratio = uniform(n, math.log(how.ratio[0]), math.log(how.ratio[1]), rng).exp()
     width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
     across, down = uniform(n, -1, 1, rng) * (1 - width), uniform(n, -1, 1, rng) * (1 - height)
     mirror = 1 - 2 * (uniform(n, 0, 1, rng) < how.flip).float()
@@ -75,7 +76,7 @@ def luminance(images: Tensor) -> Tensor:
 
 
 def hue(images: Tensor, turns: Tensor) -> Tensor:
-    """Rotate colours about the grey axis by the given share of a full turn, one number an image [Rodrigues' formula]."""
+    """Rotate colours about the grey axis by a share of a full turn, one number an image [Rodrigues' formula]."""
     angle = turns * 2 * torch.pi
     cos, sin = angle.cos().view(-1, 1, 1), angle.sin().view(-1, 1, 1) / 3**0.5
     eye, ones = torch.eye(3, device=images.device), torch.ones(3, 3, device=images.device) / 3

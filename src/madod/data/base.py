@@ -129,7 +129,7 @@ class Pool:
         )
 
     def fingerprint(self) -> str:
-        """Return a hash of every image, label and domain: what a model or a generator trained on this pool depends on."""
+        """Return a hash of every image, label and domain: all that a model trained on this pool depends on."""
         digest = hashlib.sha256(repr((self.domains, self.classes, self.shape)).encode())
         for part in (self.y, self.d, self.u):
             digest.update(part.cpu().numpy().tobytes())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from madod.data.augment import Augmentation
 from madod.data.base import DATASETS, Domain, DomainDataset
 
 SIZE = 32
-Array = NDArray[np.float32]
+Array = NDArray[np.floating[Any]]
 
 
 @DATASETS.register("digits")
@@ -99,7 +100,7 @@ def neon(stroke: Array, rng: np.random.Generator) -> Array:
     slope = np.linspace(0, 1, SIZE, dtype=np.float32)[:, None, None]
     wall = _colour(hue + rng.uniform(0.3, 0.7), 0.8, 0.35) * (slope if rng.uniform() < 0.5 else 1 - slope)
     glow = _blur(stroke, 2.5) * 1.2 * _colour(hue, 0.9, 1.0)
-    return wall + glow + _blur(stroke, 0.7) ** 2 * _colour(hue, 0.3, 1.0) * 0.6
+    return wall + glow + np.square(_blur(stroke, 0.7)) * _colour(hue, 0.3, 1.0) * 0.6
 
 
 def outline(stroke: Array, rng: np.random.Generator) -> Array:

@@ -31,7 +31,7 @@ def embed(features: NDArray[np.floating], seed: int = 0) -> NDArray[np.float64]:
     if len(features) < FEWEST:
         return start
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # ships no types
+    from threadpoolctl import threadpool_limits
 
     tsne = TSNE(
         perplexity=min(30.0, (len(features) - 1) / 3),

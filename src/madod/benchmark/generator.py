@@ -1,0 +1,102 @@
+"""G for a split: trained once, judged, kept under a key that names all that decides it."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock
+from PIL import Image
+from torch import Tensor, nn
+
+from madod.algorithms.base import ALGORITHMS
+from madod.data.augment import Augmentation
+from madod.data.base import Pool
+from madod.data.split import Split
+from madod.models.backbones import build
+from madod.models.classifier import Setting
+from madod.storage import whole, write_json
+from madod.training import Progress, train
+from madod.translation.judge import Bounds, Judgement, gate, grid, judge
+from madod.translation.munit import Munit, preset
+from madod.translation.translate import PlainAugmentation, freeze, load, save
+
+SEED = 0
+"""G belongs to a split, not to a run: all seeds of a split share it."""
+JUDGE_STEPS = 300
+"""Steps of the source-trained ERM that judges retention."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """G, ready to use, and what is known of it."""
+
+    translate: nn.Module
+    judgement: dict[str, Any]
+    grid: Path | None
+
+
+def generator(
+    split: Split, *, steps: int, backbone: str, augment: Augmentation, cache: Path, progress: Progress, waive: bool
+) -> Generator:
+    """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived."""
+    architecture, config = preset(split.source.shape)
+    facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judge": [backbone, JUDGE_STEPS]}
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    folder = cache / "generators" / key[:20]
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / "judgement.json").exists():
+            device = split.source.device
+            munit = Munit(architecture, config, torch.Generator(device).manual_seed(SEED), seed=SEED).to(device)
+            train(
+                munit, split.source, np.random.default_rng(SEED),
+                steps=steps, out=folder, identity=key, stage="generator", progress=progress,
+            )  # fmt: skip
+            translate = freeze(munit, architecture).to(device)
+            save(translate, folder / "generator.safetensors")
+            label = _source_classifier(split.source, backbone, augment, folder / "judge", key, progress)
+            verdict = judge(translate, label, split.val, torch.Generator(device).manual_seed(SEED))
+            _save_grid(grid(translate, split.val, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
+            write_json(folder / "judgement.json", asdict(verdict))
+            for checkpoint in folder.rglob("checkpoint.safetensors"):
+                checkpoint.unlink()
+    measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
+    bounds = Bounds()
+    if not waive:
+        gate(Judgement(**measured), bounds)
+    outcome = {**measured, "bounds": asdict(bounds), "waived": bool(Judgement(**measured).failures(bounds)), "key": key}
+    return Generator(load(folder / "generator.safetensors").to(split.source.device), outcome, folder / "grid.png")
+
+
+def plain(augmentation: Augmentation) -> Generator:
+    """Return the control without G: the dataset's augmentation with twice the colour."""
+    control = replace(augmentation, jitter=min(1.0, 2 * augmentation.jitter), grey=min(1.0, 2 * augmentation.grey))
+    return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
+
+
+def _source_classifier(
+    source: Pool, backbone: str, augment: Augmentation, out: Path, identity: str, progress: Progress
+) -> Any:
+    """Return the verdict (n,) of an ERM trained on the source images."""
+    method = ALGORITHMS["erm"]
+    make_net = partial(build, backbone, channels=source.shape[0], classes=len(source.classes), seed=SEED)
+    setting = Setting(make_net, len(source.domains), nn.Identity(), augment, JUDGE_STEPS)
+    learner = method(method.Config(**method.Config.scratch), setting, torch.Generator(source.device).manual_seed(SEED))
+    learner.to(source.device)
+    rng = np.random.default_rng(SEED)
+    train(
+        learner, source, rng, steps=JUDGE_STEPS, out=out, identity=identity, stage="judge of G", progress=progress
+    )  # fmt: skip
+    net = learner.deploy(source, rng).eval()
+    return lambda images: net(images).logits.argmax(1)
+
+
+def _save_grid(picture: Tensor, file: Path) -> None:
+    with whole(file) as part:
+        Image.fromarray(picture.permute(1, 2, 0).numpy()).save(part, format="PNG")

@@ -1,0 +1,74 @@
+"""What a run is (its spec) and what it left behind (its record)."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from madod import __version__
+from madod.errors import InputError
+from madod.storage import write_json
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """All that decides a run's numbers."""
+
+    dataset: str
+    test_domain: str | None
+    ood_classes: tuple[str, ...]
+    algorithm: str
+    seed: int = 0
+    split_seed: int = 0
+    steps: int = 300
+    backbone: str = "small_cnn"
+    translate: str = "munit"
+    translate_steps: int = 300
+    hparams: Mapping[str, Any] = field(default_factory=dict)
+    """Every hyper-parameter of the algorithm, defaults included."""
+
+    @property
+    def id(self) -> str:
+        """A readable prefix, then a hash of everything."""
+        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
+        return f"{'-'.join(known)}-{digest[:8]}"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What a finished run says of itself; `record.json`, whole or absent."""
+
+    spec: RunSpec
+    metrics: dict[str, Any]
+    thresholds: dict[str, float]
+    seconds: dict[str, float]
+    versions: dict[str, str]
+    translation: dict[str, Any] | None = None
+    """How G was judged, and whether its gate was waived; None where the run uses no G."""
+
+    def save(self, folder: Path) -> None:
+        """Write `record.json`."""
+        write_json(folder / "record.json", asdict(self))
+
+
+def load_record(folder: Path) -> RunRecord:
+    """Read a run's record back."""
+    file = folder / "record.json"
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        spec = facts.pop("spec")
+        return RunRecord(spec=RunSpec(**spec | {"ood_classes": tuple(spec["ood_classes"])}), **facts)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is not a run's record ({error}): run it again") from error
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that could change a number."""
+    packages = ("torch", "numpy", "scikit-learn", "pillow")
+    own = {"madod": __version__, "python": platform.python_version()}
+    return own | {name: metadata.version(name) for name in packages}
