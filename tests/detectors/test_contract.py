@@ -2,7 +2,8 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
-from madod.detectors.base import DETECTORS
+from madod.detectors.base import DETECTORS, Fit
+from madod.models.classifier import Outputs
 
 from .toy import fit_on, images, score, see, toy_fit
 
@@ -37,8 +38,12 @@ def test_an_image_scores_the_same_in_any_company(name):
     assert together.unique().numel() > 20
 
 
-def test_saved_detectors_score_exactly_the_same():
-    fitted = {name: DETECTORS[name]().fit(toy_fit()) for name in DETECTORS}
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_saved_detectors_score_exactly_the_same(dtype):
+    fit = toy_fit()
+    train, val = (Outputs(*(tensor.to(dtype) for tensor in outputs)) for outputs in (fit.train, fit.val))
+    fit = Fit(train, fit.y, val, fit.y_val, fit.weight.to(dtype), fit.bias.to(dtype))
+    fitted = {name: DETECTORS[name]().fit(fit) for name in DETECTORS}
     file = save(
         {f"{name}.{key}": value for name, detector in fitted.items() for key, value in detector.state().items()}
     )

@@ -92,7 +92,7 @@ def test_msp_keeps_apart_what_rounds_to_one():
     assert (logits.double().softmax(1).amax(1) == 1).all()
     first, second, third = MSP().score(Outputs(logits, logits))
     assert first > second > third > 0
-    assert surprisal(logits)[0].item() == pytest.approx(np.exp(-50) + np.exp(-49), rel=1e-12)
+    assert surprisal(logits)[0].item() == pytest.approx(np.exp(-50) + np.exp(-49), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
@@ -264,7 +264,7 @@ def test_gen(queries, gamma, top):
 
 def test_gen_keeps_apart_what_rounds_to_one():
     logits = torch.tensor([[0.0, 60.0]])
-    assert GEN(gamma=0.5).score(Outputs(logits, logits)).item() == pytest.approx(2 * np.exp(-30), rel=1e-9)
+    assert GEN(gamma=0.5).score(Outputs(logits, logits)).item() == pytest.approx(2 * np.exp(-30), rel=1e-9, abs=0)
 
 
 def test_kl_matching(fit, queries):
@@ -318,6 +318,18 @@ def test_mahalanobis_shrinks_a_singular_covariance():
     close(Mahalanobis().fit(fit).score(queries), expected)
 
 
+@pytest.mark.parametrize("copies", [0.1, 1.0, 3.0])
+def test_mahalanobis_shrinks_where_only_rounding_makes_the_covariance_definite(fit, queries, copies):
+    def with_copy(outputs):
+        return outputs._replace(features=torch.cat([outputs.features, copies * outputs.features[:, :1]], dim=1))
+
+    fit, queries = fit._replace(train=with_copy(fit.train)), with_copy(queries)
+    means, covariance = within(fit)
+    definite = oas(torch.from_numpy(covariance), 60 - CLASSES).numpy()
+    expected = [min(mahalanobis(z, mean, definite) for mean in means) for z in queries.features.numpy()]
+    close(Mahalanobis().fit(fit).score(queries), expected)
+
+
 def test_rmds(fit, queries):
     means, covariance = within(fit)
     features = fit.train.features.numpy()
@@ -357,6 +369,21 @@ def test_vim_keeps_half_of_a_rank_that_is_too_small():
     fit, queries = random_fit(10)
     assert ViM().fit(fit).principal_.shape == (FEATURES, 5)
     assert torch.equal(ViM().fit(fit).score(queries), ViM(dimensions=5).fit(fit).score(queries))
+
+
+def test_vim_stays_upright_where_all_logits_are_negative(fit):
+    lower = fit._replace(train=fit.train._replace(logits=fit.train.logits - 1e3))
+    assert ViM().fit(lower).scale_ > ViM().fit(fit).scale_ > 0
+
+
+def test_vim_without_any_residual(fit, queries):
+    nothing = fit.train._replace(features=torch.zeros_like(fit.train.features))
+    detector = ViM().fit(fit._replace(train=nothing, bias=torch.zeros_like(fit.bias)))
+    expected = [
+        np.linalg.norm(z) - np.log(np.exp(row).sum())
+        for z, row in zip(queries.features.numpy(), queries.logits.numpy(), strict=True)
+    ]
+    close(detector.score(queries), expected)
 
 
 def test_react(fit, queries):
