@@ -1,6 +1,11 @@
 """Equations that two or more methods or detectors share; one that belongs to a single method stands in its file."""
 
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from math import comb
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -17,3 +22,101 @@ def energy_margin(known: Tensor, unknown: Tensor, margin_in: float, margin_out: 
 def l1_invariance(logits: Tensor, moved: Tensor) -> Tensor:
     """d(x, x~) = || softmax f(x) - softmax f(x~) ||_1 of every image [MADOD, eq. gi-reg]."""
     return (logits.softmax(-1) - moved.softmax(-1)).abs().sum(-1)
+
+
+def kl_invariance(logits: Tensor, moved: Tensor) -> Tensor:
+    """d(x, x~) = KL(softmax f(x) || softmax f(x~)) of every image; finite however saturated [Robey et al. 2021]."""
+    p, q = logits.log_softmax(-1), moved.log_softmax(-1)
+    return (p.exp() * (p - q)).sum(-1)
+
+
+RBF_SCALES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+def rbf(x: Tensor, y: Tensor) -> Tensor:
+    """K_ij = sum_g exp(-g max(||x_i - y_j||^2, 1e-30)), g in 10^{-3..3} [DomainBed]."""
+    squared = x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
+    return sum((torch.exp(-g * squared.clamp_min(1e-30)) for g in RBF_SCALES), start=torch.zeros_like(squared))
+
+
+def mmd(x: Tensor, y: Tensor) -> Tensor:
+    """MMD^2 = mean K_xx + mean K_yy - 2 mean K_xy, the biased estimate [Gretton et al. 2012, eq. 5]."""
+    return rbf(x, x).mean() + rbf(y, y).mean() - 2 * rbf(x, y).mean()
+
+
+def sum_over_pairs(distance: Callable[[Tensor, Tensor], Tensor], parts: Sequence[Tensor]) -> Tensor:
+    """sum_{d < e} distance(z_d, z_e); 0 for a single domain."""
+    return sum((distance(x, y) for x, y in combinations(parts, 2)), start=parts[0].new_zeros(()))
+
+
+def mean_over_pairs(distance: Callable[[Tensor, Tensor], Tensor], parts: Sequence[Tensor]) -> Tensor:
+    """2 / (D (D - 1)) sum_{d < e} distance(z_d, z_e); 0 for a single domain."""
+    return sum_over_pairs(distance, parts) / max(1, comb(len(parts), 2))
+
+
+def dirichlet(concentration: Tensor, rng: torch.Generator) -> Tensor:
+    """w ~ Dirichlet(alpha), one draw for every row of concentrations."""
+    return torch._sample_dirichlet(concentration, rng)  # torch.distributions takes no generator
+
+
+def mixture(parts: Tensor, weights: Tensor) -> Tensor:
+    """sum_d w_d v_d of every row: parts (..., d, n, v), weights (..., n, d) [Shu et al. 2021, Dir-mixup]."""
+    return torch.einsum("...dnv,...nd->...nv", parts, weights)
+
+
+def soft_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
+    """CE(f, q) = -mean sum_k q_k log softmax_k f, the mean over all rows."""
+    return -(targets * logits.log_softmax(-1)).sum(-1).mean()
+
+
+def dir_mixup(
+    features: Tensor, y: Tensor, classes: int, *, own: float, other: float, rng: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """z_m = sum_d w_d z_md, q_m = sum_d w_d y_d, w ~ Dirichlet(own for d = m, other for d != m) [Shu et al. 2021].
+
+    Features (m, d, n, f) of every domain by every network and labels (d, n), both shuffled within each domain, become
+    features (m, n, f) and distributions (m, n, k).
+    """
+    networks, domains, rows, _ = features.shape
+    order = torch.rand(networks, domains, rows, 1, generator=rng, device=rng.device).argsort(2)
+    concentration = other + (own - other) * torch.eye(networks, domains, device=rng.device, dtype=features.dtype)
+    weights = dirichlet(concentration[:, None].repeat(1, rows, 1), rng)
+    targets = torch.eye(classes, device=y.device, dtype=features.dtype)[y].expand(networks, -1, -1, -1)
+    mixed, soft = (mixture(torch.take_along_dim(values, order, 2), weights) for values in (features, targets))
+    return mixed, soft
+
+
+def risk_table(logits: Tensor, y: Tensor) -> Tensor:
+    """R_md = CE(f_m(x_d), y_d) of every network on every domain (m, d): logits (m, d, n, k), labels (d, n)."""
+    every = F.cross_entropy(logits.flatten(0, 2), y.expand(logits.shape[:3]).flatten(), reduction="none")
+    return every.view(logits.shape[:3]).mean(2)
+
+
+def distillation(student: Tensor, teachers: Tensor, weights: Tensor, temperature: float) -> Tensor:
+    """T^2 KL(sum_t w_t softmax(f_t / T) || softmax(f / T)), teachers detached, the mean over rows [Shu et al. 2021].
+
+    Student (n, k), teachers (t, n, k), weights (n, t).
+    """
+    target = mixture((teachers.detach() / temperature).softmax(-1), weights)
+    guess = (student / temperature).log_softmax(-1)
+    return temperature**2 * F.kl_div(guess, target, reduction="batchmean")
+
+
+def mutual_distillation(logits: Tensor, temperature: float, rng: torch.Generator) -> Tensor:
+    """sum_d distillation(f_d(x_d) from f_m(x_d), m != d), weights ~ Dirichlet(1, ..., 1): logits (m, d, n, k)."""
+    networks, _, rows, _ = logits.shape
+    even = logits.new_ones(rows, networks - 1)
+    pairs = [(logits[d, d], torch.cat([logits[:d, d], logits[d + 1 :, d]])) for d in range(networks)]
+    lessons = [distillation(student, others, dirichlet(even, rng), temperature) for student, others in pairs]
+    return torch.stack(lessons).sum()
+
+
+def virtual_step(params: dict[str, Tensor], loss: Tensor, *, lr: float, first_order: bool) -> dict[str, Tensor]:
+    """theta' = theta - lr grad L(theta), from a loss already computed, whose graph stays; detached if first order."""
+    grads = torch.autograd.grad(loss, list(params.values()), create_graph=not first_order, retain_graph=True)
+    return {name: value - lr * grad for (name, value), grad in zip(params.items(), grads, strict=True)}
+
+
+def stepped(rate: float, done: float, marks: Sequence[float], factor: float) -> float:
+    """rate * factor^(marks passed), `done` the share of the training behind: a learning rate that falls in steps."""
+    return rate * factor ** sum(done >= mark for mark in marks)
