@@ -1,0 +1,74 @@
+"""`madod VERB ...`: finds the verb, runs it, and turns what went wrong into one sentence."""
+
+import errno
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+
+from madod import __version__
+from madod.errors import InputError, nearest
+
+VERBS = {
+    "demo": "the whole story on embedded data, in about two minutes, ending in a page to look at",
+    "train": "train on your own folder of pictures, or on a known dataset",
+    "predict": "label pictures with a trained model and flag what it does not know",
+    "list": "list algorithms, detectors or datasets",
+}
+
+HELP = """madod: image classifiers that keep working in domains they have never seen,
+and say so when they are shown a class they have never seen.
+
+usage: madod VERB [OPTIONS]
+
+{verbs}
+
+madod VERB --help says what a verb takes. Start with: madod demo"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        width = max(map(len, VERBS))
+        sys.stdout.write(HELP.format(verbs="\n".join(f"  {v:{width}}  {what}" for v, what in VERBS.items())) + "\n")
+        return 0
+    if words[0] in ("-V", "--version"):
+        sys.stdout.write(f"madod {__version__}\n")
+        return 0
+    if words[0] not in VERBS:
+        return refuse(f"there is no verb {words[0]!r}{nearest(words[0], tuple(VERBS))}; there are: {', '.join(VERBS)}")
+    logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
+    try:
+        return int(importlib.import_module(f"madod.cli.{words[0]}").main(words[1:]))
+    except InputError as error:
+        return refuse(str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing is lost
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("\nmadod: stopped; the same command goes on from the last checkpoint\n")
+        return 130
+    except OSError as error:
+        return refuse(system_sentence(error))
+    except MemoryError:
+        return refuse("there is not enough memory for this: use smaller images (--size) or a smaller --batch")
+
+
+def refuse(sentence: str) -> int:
+    """Say what was wrong and return the exit code for it."""
+    sys.stderr.write(f"madod: {sentence}\n")
+    return 2
+
+
+def system_sentence(error: OSError) -> str:
+    """Say in a sentence what the system refused, and where."""
+    where = f" at {error.filename}" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full{where}: free some space and run the same command again; it goes on where it was"
+    return f"the system refused{where}: {error.strerror or error}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

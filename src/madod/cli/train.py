@@ -1,0 +1,175 @@
+"""`madod train`: a folder of pictures, or a known dataset, to a saved model."""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from madod.cli.arguments import Switch, cache_folder, parse, torch_device
+from madod.cli.progress import shown
+from madod.errors import InputError
+
+if TYPE_CHECKING:
+    from madod.benchmark.record import RunSpec
+    from madod.benchmark.run import Outcome
+    from madod.data.base import DomainDataset
+    from madod.training import Progress
+
+ABOUT = """Train a classifier on several domains.
+
+DATA is a folder of your own, DATA/DOMAIN/CLASS/*.jpg, or the name of a dataset (madod list datasets). All domains are
+used for training unless --test-domain keeps one apart to test on; --ood-class hides a class from training, so that the
+test shows whether it is flagged. A fifth of the training domains' images is held out for the threshold.
+Killed at any moment, the same command goes on where it was.
+
+The last group of options belongs to the algorithm; `madod train --algorithm NAME --help` shows those of another."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """What to train on, with what, and where to put it."""
+
+    data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
+    """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Folder for the model, its record and its history."""
+    algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "madod"
+    """Training method; `madod list algorithms` lists them."""
+    test_domain: Annotated[str | None, tyro.conf.arg(metavar="DOMAIN")] = None
+    """Domain that training never sees and the test is done on."""
+    ood_class: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS ...")] = ()
+    """Classes that training never sees and the test should flag."""
+    detector: Annotated[str, tyro.conf.arg(metavar="NAME")] = "energy"
+    """Detector that ships with the model; `madod list detectors` lists them."""
+    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Training steps; 300 for small_cnn, 1000 for others."""
+    backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """small_cnn, resnet18 or resnet50; small_cnn up to 48 px, else resnet18."""
+    translate: Literal["munit", "augment"] = "munit"
+    """G, or plain augmentation in its place."""
+    translate_steps: int = 300
+    """Training steps of G."""
+    waive_gate: Switch = False
+    """Go on with a G that misses its bounds; the record says so."""
+    seed: int = 0
+    """Seed of weights and batches."""
+    split_seed: int = 0
+    """Seed of the division into training and held-out images."""
+    size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
+    """Side of the square that a folder's pictures are squeezed to, in pixels; 32 or 64 by the pictures' own size."""
+    skip_bad: Switch = False
+    """Leave out files that cannot be read instead of stopping."""
+    device: str = "auto"
+    """cpu, cuda, or auto."""
+    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Where decoded pictures and generators are kept; by default in your cache folder."""
+    quiet: Switch = False
+    """Print nothing but the result."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train, save, and say how it did."""
+    how, given = arguments_of(arguments)
+    with shown(how.quiet) as progress:
+        dataset = open_dataset(how, progress)
+        outcome = trained(how, given, dataset, progress)
+    sys.stdout.write(summary(how, outcome))
+    return 0
+
+
+def arguments_of(arguments: Sequence[str]) -> tuple[Train, dict[str, Any]]:
+    """Return the common arguments, and the hyper-parameters of the algorithm that differ from its presets."""
+    from madod.algorithms.base import ALGORITHMS
+
+    config = ALGORITHMS[_wanted_algorithm(arguments)].Config
+    default = config(**config.scratch)
+    form = dataclasses.make_dataclass(
+        "TrainWithConfig", [("common", Train), ("method", config, dataclasses.field(default=default))], frozen=True
+    )
+    both: Any = parse(form, arguments, "train", ABOUT)
+    return both.common, dataclasses.asdict(both.method)
+
+
+def _wanted_algorithm(arguments: Sequence[str]) -> str:
+    """Return the word behind --algorithm, which decides what other flags there are."""
+    wanted = Train.algorithm
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word == "--algorithm":
+            wanted = following
+        elif word.startswith("--algorithm="):
+            wanted = word.partition("=")[2]
+    return wanted
+
+
+def open_dataset(how: Train, progress: "Progress") -> "DomainDataset":
+    """Return the dataset of a name, or the folder of a path."""
+    from madod.data.base import DATASETS
+    from madod.data.folder import Folder
+
+    if Path(how.data).is_dir() or how.data not in DATASETS:
+        if not Path(how.data).exists():
+            known = ", ".join(name for name in DATASETS if name != "folder")
+            raise InputError(f"there is no folder {how.data}, and no dataset of that name (there are: {known})")
+        return Folder(
+            Path(how.data),
+            size=how.size,
+            skip_bad=how.skip_bad,
+            cache=cache_folder(how.cache) / "images",
+            progress=lambda done, total: progress("decoding", done, total),
+        )
+    return DATASETS[how.data]()
+
+
+def trained(how: Train, hparams: dict[str, Any], dataset: "DomainDataset", progress: "Progress") -> "Outcome":
+    """Carry the run through."""
+    from madod.benchmark.run import DETECTORS_OF_THE_PAPER, run
+    from madod.detectors.base import DETECTORS
+
+    DETECTORS[how.detector]  # an unknown name is refused before anything long starts
+    return run(
+        spec_of(how, hparams, dataset),
+        dataset,
+        out=how.out,
+        cache=cache_folder(how.cache),
+        device=torch_device(how.device),
+        detectors=tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, how.detector))),
+        ship=how.detector,
+        waive_gate=how.waive_gate,
+        progress=progress,
+    )
+
+
+def spec_of(how: Train, hparams: dict[str, Any], dataset: "DomainDataset") -> "RunSpec":
+    """Return the run that the arguments describe, with what was left open filled in."""
+    from madod.benchmark.record import RunSpec
+    from madod.models.backbones import check_backbone
+
+    backbone = check_backbone(how.backbone or ("small_cnn" if dataset.shape[1] <= 48 else "resnet18"))
+    steps = how.steps if how.steps is not None else 300 if backbone == "small_cnn" else 1000
+    for flag, number in (("--steps", steps), ("--translate-steps", how.translate_steps)):
+        if number < 1:
+            raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
+    return RunSpec(
+        how.data, how.test_domain, how.ood_class, how.algorithm, how.seed, how.split_seed, steps, backbone,
+        how.translate, how.translate_steps, hparams,
+    )  # fmt: skip
+
+
+def summary(how: Train, outcome: "Outcome") -> str:
+    """Say in a few lines how well it does, and what to type next."""
+    metrics, lines = outcome.record.metrics, []
+    lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
+    if "accuracy" in metrics:
+        lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
+    for name in outcome.evaluation.detectors:
+        if found := metrics.get(name):
+            lines.append(
+                f"unknown classes by {name}: AUROC {found['auroc']:.3f}, "
+                f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
+            )
+    lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
+    return "\n".join(lines) + "\n"
