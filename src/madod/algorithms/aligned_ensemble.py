@@ -45,7 +45,7 @@ class AlignedConfig(BaseConfig):
     alignment: Annotated[float, LogUniform(1e-1, 1e1)] = 1.0
     """Weight of the distance between domains."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-2}
+    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
 
 
 class AlignedEnsemble(Algorithm):

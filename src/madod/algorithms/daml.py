@@ -51,7 +51,7 @@ class DamlConfig(BaseConfig):
     temperature: float = 2.0
     """T of distillation."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-2}
+    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
 
 
 @ALGORITHMS.register("daml")

@@ -1,7 +1,7 @@
 """Invariant risk minimisation: one classifier that is optimal in every source domain at once."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +30,8 @@ class IrmConfig(BaseConfig):
     """lambda, weight of the penalty once annealing is over; 1 before."""
     anneal: Annotated[int, LogUniform(1, 1e4)] = 500
     """T_anneal, steps before the penalty gets its weight."""
+
+    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "penalty": 1.0}
 
 
 @ALGORITHMS.register("irm")

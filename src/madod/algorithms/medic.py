@@ -53,7 +53,7 @@ class MedicConfig(BaseConfig):
     first_order: bool = False
     """Leave out the derivative through the virtual step's gradient."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-2}
+    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
 
 
 class PairedClassifier(nn.Module):

@@ -67,8 +67,8 @@ class SconeConfig(BaseConfig):
     """pi_c, share of wild images that come from the domain held in an epoch."""
     semantic: float = 0.1
     """pi_s, share of wild images that come from the unit held in an epoch."""
-    margin: float = -10.0
-    """eta of the wild loss."""
+    margin: Annotated[float, Choice((-10.0, 1.0))] = -10.0
+    """eta of the wild loss: the published script's -10, or 1, the default of its argument."""
     slope: float = 0.5
     """-w at the start of the detector g = w lse + b; b starts at 0."""
     false_alarms: float = 0.05
@@ -80,7 +80,7 @@ class SconeConfig(BaseConfig):
     growth: Annotated[float, Choice((1.1, 1.5))] = 1.5
     """Factor on the weight of a constraint that an epoch leaves violated."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-2, "warm_lr": 1e-3}
+    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "warm_lr": 1e-3, "warm": 0.75}
 
 
 @ALGORITHMS.register("scone")
