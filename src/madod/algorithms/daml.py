@@ -80,7 +80,7 @@ class DAML(Algorithm):
     def objective(self, batch: tuple[Batch, Batch]) -> Terms:
         """L = L_train(theta) + L_meta(theta'), theta' = theta - lr grad L_train(theta) [Shu et al. 2021, alg. 1]."""
         (seen, fresh), how = batch, self.config
-        theta: Params = dict(self.net.named_parameters())
+        theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
         train = self.train_loss(views(self.net, theta, seen.x), seen.y)
         moved = virtual_step(theta, train, lr=how.inner_lr, first_order=how.first_order)
         meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)

@@ -119,7 +119,7 @@ class MEDIC(Algorithm):
     def objective(self, batch: tuple[Batch, Batch]) -> Terms:
         """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta), second order."""
         (seen, fresh), how = batch, self.config
-        theta: Params = dict(self.net.named_parameters())
+        theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
         train = self.risk(theta, seen)
         meta = self.risk(virtual_step(theta, train, lr=how.inner_lr, first_order=how.first_order), fresh)
         return {"loss": train + meta, "train": train, "meta": meta}
@@ -146,7 +146,7 @@ class Cells:
     """The rows of every domain's every unit, drawn from as if all units were equally frequent."""
 
     def __init__(self, pool: Pool) -> None:
-        domains, units = pool.d.cpu().numpy(), pool.u.cpu().numpy()
+        domains, units = pool.d.numpy(force=True), pool.u.numpy(force=True)
         self.domains, self.units = np.unique(domains), np.unique(units)
         self.rows = {(d, u): np.flatnonzero((domains == d) & (units == u)) for d in self.domains for u in self.units}
 

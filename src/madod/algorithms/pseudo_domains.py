@@ -13,7 +13,7 @@ def pseudo_domains(pool: Pool, needed: int) -> Pool:
 
     The deal depends on the pool alone, so that a resumed run finds the same pseudo-domains.
     """
-    domains, units = pool.d.cpu().numpy(), pool.u.cpu().numpy()
+    domains, units = pool.d.numpy(force=True), pool.u.numpy(force=True)
     present, counts = np.unique(domains, return_counts=True)
     parts = needed - len(present) + 1
     if parts < 2:

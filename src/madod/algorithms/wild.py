@@ -26,7 +26,7 @@ class Mixer:
         """Mix batches with the shares `held` of covariate and semantic images."""
         self.pool, self.batch, self.transform = pool, batch, transform
         self.shares = (1 - sum(held), *held)
-        self.domains, self.units = pool.d.cpu().numpy(), pool.u.cpu().numpy()
+        self.domains, self.units = pool.d.numpy(force=True), pool.u.numpy(force=True)
         self.epoch_steps = ceil(len(pool) / batch)
 
     def draw(self, rng: np.random.Generator, step: int) -> Wild:
