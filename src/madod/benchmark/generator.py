@@ -27,7 +27,7 @@ from madod.translation.translate import PlainAugmentation, freeze, load, save
 
 SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
-JUDGE_STEPS = 300
+JUDGE_STEPS = 150
 """Steps of the source-trained ERM that judges retention."""
 
 

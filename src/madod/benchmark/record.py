@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from madod import __version__
 from madod.errors import InputError
 from madod.storage import write_json
@@ -24,10 +26,10 @@ class RunSpec:
     algorithm: str
     seed: int = 0
     split_seed: int = 0
-    steps: int = 300
+    steps: int = 600
     backbone: str = "small_cnn"
     translate: str = "munit"
-    translate_steps: int = 300
+    translate_steps: int = 200
     hparams: Mapping[str, Any] = field(default_factory=dict)
     """Every hyper-parameter of the algorithm, defaults included."""
 
@@ -67,8 +69,9 @@ def load_record(folder: Path) -> RunRecord:
         raise InputError(f"{file} is not a run's record ({error}): run it again") from error
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of everything that could change a number."""
+def versions(device: torch.device) -> dict[str, str]:
+    """Return the versions of everything that could change a number, and what it was computed on."""
     packages = ("torch", "numpy", "scikit-learn", "pillow")
     own = {"madod": __version__, "python": platform.python_version()}
+    own["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     return own | {name: metadata.version(name) for name in packages}

@@ -91,7 +91,7 @@ def run(
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     record = RunRecord(
-        spec, result.metrics, result.thresholds, seconds, versions(), None if made is None else made.judgement
+        spec, result.metrics, result.thresholds, seconds, versions(device), None if made is None else made.judgement
     )
     write_history(out / "history.jsonl", history)
     labels = {name: getattr(parts, name).y for name in result.outputs}

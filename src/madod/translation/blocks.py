@@ -11,18 +11,6 @@ def padded_conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Seq
     return nn.Sequential(nn.ReflectionPad2d(pad), nn.Conv2d(inside, outside, size, stride))
 
 
-class LayerNorm(nn.Module):
-    """Normalise every image over channels and pixels, with a scale and a shift a channel."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        self.norm = nn.GroupNorm(1, channels)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return the normalised maps."""
-        return self.norm(x)
-
-
 class InstanceResidual(nn.Module):
     """x + IN(conv(relu(IN(conv(x)))))."""
 
@@ -61,8 +49,7 @@ class StyledResidual(nn.Module):
         return x + adain(self.second(inner), scale2, shift2)
 
 
-def upsample(inside: int, outside: int) -> nn.Sequential:
-    """Return nearest-neighbour doubling, a 5x5 convolution and layer norm."""
-    return nn.Sequential(
-        nn.Upsample(scale_factor=2, mode="nearest"), padded_conv(inside, outside, 5), LayerNorm(outside), nn.ReLU()
-    )
+def upsample(inside: int, outside: int, kernel: int) -> nn.Sequential:
+    """Return nearest-neighbour doubling, a convolution and layer norm."""
+    conv = padded_conv(inside, outside, kernel)
+    return nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), conv, nn.GroupNorm(1, outside), nn.ReLU())

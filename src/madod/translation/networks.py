@@ -18,6 +18,10 @@ class Architecture:
     """Channels of the first convolution; each of two downsamplings doubles them."""
     residuals: int = 4
     """Residual blocks in content encoder and in decoder."""
+    outer_kernel: int = 7
+    """Side of the first and the last convolution's kernel."""
+    up_kernel: int = 5
+    """Side of the kernels behind the decoder's upsamplings."""
     style: int = 8
     """Numbers in a style."""
     style_downs: int = 4
@@ -37,8 +41,18 @@ def architecture(shape: tuple[int, int, int]) -> Architecture:
     if side >= 128:
         return Architecture(channels)
     if side >= 64:
-        return Architecture(channels, width=32, residuals=3, mlp=128, scales=2, discriminator_downs=3)
-    return Architecture(channels, width=16, residuals=2, style_downs=3, mlp=64, scales=2, discriminator_downs=2)
+        return Architecture(channels, width=32, residuals=2, mlp=128, scales=2, discriminator_downs=3)
+    return Architecture(
+        channels,
+        width=16,
+        residuals=1,
+        outer_kernel=5,
+        up_kernel=3,
+        style_downs=3,
+        mlp=64,
+        scales=2,
+        discriminator_downs=2,
+    )
 
 
 class ContentEncoder(nn.Module):
@@ -47,7 +61,7 @@ class ContentEncoder(nn.Module):
     def __init__(self, a: Architecture) -> None:
         super().__init__()
         w = a.width
-        layers: list[nn.Module] = [padded_conv(a.channels, w, 7), nn.InstanceNorm2d(w), nn.ReLU()]
+        layers: list[nn.Module] = [padded_conv(a.channels, w, a.outer_kernel), nn.InstanceNorm2d(w), nn.ReLU()]
         for inside in (w, 2 * w):
             layers += [padded_conv(inside, 2 * inside, 4, stride=2), nn.InstanceNorm2d(2 * inside), nn.ReLU()]
         self.body = nn.Sequential(*layers, *(InstanceResidual(4 * w) for _ in range(a.residuals)))
@@ -62,7 +76,7 @@ class StyleEncoder(nn.Module):
 
     def __init__(self, a: Architecture) -> None:
         super().__init__()
-        layers: list[nn.Module] = [padded_conv(a.channels, a.width, 7), nn.ReLU()]
+        layers: list[nn.Module] = [padded_conv(a.channels, a.width, a.outer_kernel), nn.ReLU()]
         inside = a.width
         for _ in range(a.style_downs):
             outside = min(2 * inside, 4 * a.width)
@@ -90,9 +104,9 @@ class Decoder(nn.Module):
             nn.Linear(a.mlp, a.residuals * 4 * inside),
         )
         self.up = nn.Sequential(
-            upsample(inside, inside // 2),
-            upsample(inside // 2, inside // 4),
-            padded_conv(inside // 4, a.channels, 7),
+            upsample(inside, inside // 2, a.up_kernel),
+            upsample(inside // 2, inside // 4, a.up_kernel),
+            padded_conv(inside // 4, a.channels, a.outer_kernel),
             nn.Tanh(),
         )
 

@@ -1,0 +1,106 @@
+"""Measure methods on the embedded digits: 4 unseen domains x 4 unknown digits x 3 seeds, one record a run.
+
+    python benchmarks/digits.py --out results/digits
+
+Runs whose record exists are not run again, so that it can be stopped and started; the table is made from the records
+that there are.
+"""
+
+import argparse
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from madod.benchmark.record import RunRecord, RunSpec, load_record
+
+DOMAINS = ("ink", "chalk", "neon", "outline")
+UNKNOWN = ("2", "4", "5", "7")  # as on ColoredMNIST; fixed before any run
+SEEDS = (0, 1, 2)
+DETECTORS = ("msp", "energy", "ddu")
+
+
+def specs(algorithms: list[str]) -> Iterator[RunSpec]:
+    from madod.benchmark.run import hparams
+
+    for seed in SEEDS:
+        for unknown in UNKNOWN:
+            for domain in DOMAINS:
+                for name in algorithms:
+                    algorithm, _, steps = name.partition(":")
+                    yield RunSpec(
+                        "digits",
+                        domain,
+                        (unknown,),
+                        algorithm,
+                        seed,
+                        steps=int(steps or RunSpec.steps),
+                        hparams=hparams(algorithm),
+                    )
+
+
+def one(job: tuple[RunSpec, Path, Path, str]) -> str:
+    import torch
+
+    from madod.benchmark.run import run
+    from madod.data.digits import Digits
+
+    spec, out, cache, device = job
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        outcome = run(spec, Digits(), out=Path(scratch), cache=cache, device=torch.device(device))
+        outcome.record.save(out / spec.id)
+    return spec.id
+
+
+def label(record: RunRecord) -> str:
+    usual = RunSpec.steps
+    return record.spec.algorithm + ("" if record.spec.steps == usual else f", {record.spec.steps} steps")
+
+
+def table(records: list[RunRecord]) -> str:
+    """Return the mean and its standard error over cells, in percent, one line a method."""
+    import numpy as np
+
+    def cell(values: list[float]) -> str:
+        percent = 100 * np.array(values)
+        return f"{percent.mean():.1f} ± {percent.std(ddof=1) / len(percent) ** 0.5:.1f}"
+
+    columns = ["accuracy", *(f"{name} {metric}" for metric in ("AUROC", "AUPR") for name in (*DETECTORS, "mean of 3"))]
+    lines = ["| method | runs | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for method in sorted({label(record) for record in records}):
+        metrics = [record.metrics for record in records if label(record) == method]
+        row = [cell([found["accuracy"] for found in metrics])]
+        for metric in ("auroc", "aupr"):
+            row += [cell([found[name][metric] for found in metrics]) for name in DETECTORS]
+            row.append(cell([sum(found[name][metric] for name in DETECTORS) / 3 for found in metrics]))
+        lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
+    rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
+    return (
+        "\n".join(lines) + f"\n\nGuessing has an AUROC of 50 and an AUPR of {rate:.1f} (the base rate of unknowns).\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of records and table")
+    parser.add_argument("--algorithms", nargs="+", default=["erm", "madod"], help="names, or name:steps")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "madod-digits")
+    how = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    wanted = [spec for spec in specs(how.algorithms) if not (how.out / spec.id / "record.json").exists()]
+    jobs = [(spec, how.out, how.cache, how.device) for spec in wanted]
+    with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
+        for number, done in enumerate(pool.imap_unordered(one, jobs), 1):
+            print(f"{number} of {len(jobs)}: {done}", flush=True)
+    records = [load_record(file.parent) for file in sorted(how.out.glob("*/record.json"))]
+    text = table(records)
+    how.out.joinpath("table.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""MADOD's meta-gradient: exact, against an independent computation and finite differences."""
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from madod.algorithms.madod import MADOD, MadodConfig
+from madod.data.augment import NONE
+from madod.models.classifier import Classifier, Setting
+from madod.tasks import Batch, Task, all_units
+from tests.test_tasks import numbered_pool
+
+CLASSES, SHAPE = 4, (1, 3, 3)
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def shifted(images, rng):
+    """A stand-in for G: deterministic, and different from the identity."""
+    return 0.7 * images.flip(-1) + 0.2
+
+
+def make(**fields) -> MADOD:
+    torch.manual_seed(0)
+    net = Classifier(nn.Sequential(nn.Flatten(), nn.Linear(9, 6), nn.Tanh()), 6, CLASSES)
+    config = replace(
+        MadodConfig(inner_lr=0.3, inner_steps=3, tasks=3, shots=2, invariance=0.5, margin=0.4, margin_in=-1.5,
+                    margin_out=-1.0, temperature=1.3), **fields)  # fmt: skip
+    return MADOD(config, Setting(lambda: net, 2, shifted, NONE, 10), torch.Generator().manual_seed(0))
+
+
+def tasks(n: int = 3) -> list[Task]:
+    rng = torch.Generator().manual_seed(1)
+
+    def batch(size: int) -> Batch:
+        y = torch.randint(CLASSES, (size,), generator=rng)
+        return Batch(torch.rand(size, *SHAPE, generator=rng), y, torch.zeros(size, dtype=torch.int64))
+
+    return [Task(batch(6 + i), batch(5), batch(2 + i)) for i in range(n)]  # unequal sizes on purpose
+
+
+def by_hand(learner: MADOD, batch: list[Task]) -> torch.Tensor:
+    """The outer loss task by task, each set through the network by itself, with nothing but autograd."""
+    how, total = learner.config, torch.zeros(())
+    for task in batch:
+        weight, bias = learner.net.head.weight, learner.net.head.bias
+        for _ in range(how.inner_steps):
+            z, z_moved = (learner.net.featurizer(x) for x in (task.support.x, shifted(task.support.x, None)))
+            clean, moved = (z @ weight.T + bias, z_moved @ weight.T + bias)
+            log_p = clean - clean.exp().sum(1, keepdim=True).log()
+            inner = -log_p[torch.arange(len(clean)), task.support.y].mean()
+            gap = (torch.softmax(clean, 1) - torch.softmax(moved, 1)).abs().sum(1).mean()
+            inner = inner + how.invariance * gap
+            grad_w, grad_b = torch.autograd.grad(inner, (weight, bias), create_graph=not how.first_order)
+            weight, bias = weight - how.inner_lr * grad_w, bias - how.inner_lr * grad_b
+        query = learner.net.featurizer(task.query.x) @ weight.T + bias
+        pseudo = learner.net.featurizer(task.pseudo_ood.x) @ weight.T + bias
+        t = how.temperature
+        e_in, e_out = (-t * (f / t).exp().sum(1).log() for f in (query, pseudo))
+        margin = (e_in - how.margin_in).clamp(min=0).pow(2).mean() + (how.margin_out - e_out).clamp(min=0).pow(2).mean()
+        total = total + F.cross_entropy(query, task.query.y) + how.margin * margin
+        if how.outer_invariance:
+            moved = learner.net.featurizer(shifted(task.query.x, None)) @ weight.T + bias
+            gap = (torch.softmax(query, 1) - torch.softmax(moved, 1)).abs().sum(1).mean()
+            total = total + how.outer_invariance * gap
+    return total
+
+
+def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
+    grads = torch.autograd.grad(loss, list(learner.parameters()))
+    return torch.cat([grad.flatten() for grad in grads])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"first_order": True}, {"invariance": 0.0}, {"margin": 0.0}, {"invariance": 0.0, "margin": 0.0},
+     {"outer_invariance": 0.8}, {"inner_steps": 1}],
+    ids=lambda fields: ",".join(fields) or "default",
+)  # fmt: skip
+def test_meta_gradient_equals_an_independent_loop(fields):
+    learner, batch = make(**fields), tasks()
+    ours, theirs = learner.objective(batch)["loss"], by_hand(learner, batch)
+    assert torch.allclose(ours, theirs, rtol=1e-12)
+    a, b = gradient(learner, ours), gradient(learner, theirs)
+    assert (a - b).norm() / b.norm() < 1e-8
+
+
+def test_views_average_over_restylings():
+    once, thrice = make(), make(views=3)  # a deterministic G: three equal views have the mean of one
+    assert torch.allclose(once.objective(tasks())["loss"], thrice.objective(tasks())["loss"], rtol=1e-12)
+
+
+def test_meta_gradient_equals_finite_differences():
+    learner, batch, step = make(outer_invariance=0.3), tasks(), 1e-6
+    exact = gradient(learner, learner.objective(batch)["loss"])
+    weights = list(learner.parameters())
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        direction = [torch.from_numpy(rng.normal(size=tuple(weight.shape))) for weight in weights]
+        losses = []
+        for sign in (1, -1):
+            moved = copy.deepcopy(learner)
+            with torch.no_grad():
+                for weight, d in zip(moved.parameters(), direction, strict=True):
+                    weight += sign * step * d
+            losses.append(float(moved.objective(batch)["loss"].detach()))
+        numeric = (losses[0] - losses[1]) / (2 * step)
+        analytic = float(exact @ torch.cat([d.flatten() for d in direction]))
+        assert numeric == pytest.approx(analytic, rel=1e-6)
+
+
+def test_second_order_differs_from_first_order():
+    batch = tasks()
+    exact, first = (gradient(m, m.objective(batch)["loss"]) for m in (make(), make(first_order=True)))
+    assert (exact - first).norm() / exact.norm() > 1e-3
+
+
+def test_invariance_reaches_the_featurizer_and_only_through_the_inner_loop():
+    batch = tasks()
+    with_gi, without = make(), make(invariance=0.0)
+    phi = list(with_gi.net.featurizer.parameters())
+    a = torch.autograd.grad(with_gi.objective(batch)["loss"], phi)
+    b = torch.autograd.grad(without.objective(batch)["loss"], list(without.net.featurizer.parameters()))
+    assert max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True)) > 1e-6
+    first = make(first_order=True)
+    cut = make(first_order=True, invariance=0.0)
+    shift = [
+        float((x - y).abs().max())
+        for x, y in zip(
+            torch.autograd.grad(first.objective(batch)["loss"], list(first.net.featurizer.parameters())),
+            torch.autograd.grad(cut.objective(batch)["loss"], list(cut.net.featurizer.parameters())),
+            strict=True,
+        )
+    ]
+    assert max(shift) > 0  # psi' moved, so the outer gradient is taken elsewhere, though no derivative flows through it
+
+
+def test_an_update_moves_featurizer_and_head():
+    learner = make(lr=1e-2)
+    before = copy.deepcopy(learner.net.state_dict())
+    learner.update(tasks())
+    assert all(not torch.equal(before[name], value) for name, value in learner.net.state_dict().items())
+
+
+def test_deploy_adapts_the_head_alone_and_ships_it():
+    torch.set_default_dtype(torch.float32)  # images arrive from a pool as float32
+    learner = make(inner_steps=2, adapt_shots=2)
+    learner.net.featurizer[1] = nn.Linear(4, 6)
+    source = numbered_pool([[4, 4, 4, 4], [4, 4, 4, 4]])
+    shipped = learner.deploy(source, np.random.default_rng(0))
+    assert torch.equal(shipped.featurizer[1].weight, learner.net.featurizer[1].weight)
+    assert not torch.equal(shipped.head.weight, learner.net.head.weight)
+
+    batch = all_units(source, np.random.default_rng(0), shots=2)
+    weight, bias = learner.net.head.weight, learner.net.head.bias
+    for _ in range(2):
+        clean, moved = (learner.net.featurizer(x) @ weight.T + bias for x in (batch.x, shifted(batch.x, None)))
+        gap = (torch.softmax(clean, 1) - torch.softmax(moved, 1)).abs().sum(1).mean()
+        loss = F.cross_entropy(clean, batch.y) + learner.config.invariance * gap
+        grads = torch.autograd.grad(loss, (weight, bias))
+        weight, bias = (
+            value - learner.config.inner_lr * grad for value, grad in zip((weight, bias), grads, strict=True)
+        )
+    assert torch.allclose(shipped.head.weight, weight, atol=1e-5)
+
+
+def test_without_invariance_nothing_is_restyled():
+    learner = make(invariance=0.0)
+    learner.setting = learner.setting._replace(translate=None)  # calling it would raise
+    learner.objective(tasks())
+    assert not MADOD.needs_translate(learner.config)
+    assert MADOD.needs_translate(make().config)
+    assert MADOD.needs_translate(make(invariance=0.0, outer_invariance=1.0).config)
