@@ -60,6 +60,7 @@ class MadodConfig(BaseConfig):
     scratch: ClassVar[dict[str, Any]] = {
         "lr": 1e-3,
         "inner_lr": 1e-1,
+        "tasks": 2,
         "shots": 2,
         "outer_invariance": 1.0,
         "margin_in": -8.0,

@@ -26,7 +26,7 @@ class RunSpec:
     algorithm: str
     seed: int = 0
     split_seed: int = 0
-    steps: int = 600
+    steps: int = 500
     backbone: str = "small_cnn"
     translate: str = "munit"
     translate_steps: int = 200

@@ -46,7 +46,7 @@ class Train:
     detector: Annotated[str, tyro.conf.arg(metavar="NAME")] = "energy"
     """Detector that ships with the model; `madod list detectors` lists them."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Training steps; 600 for small_cnn, 1000 for others."""
+    """Training steps; 500 for small_cnn, 1000 for others."""
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """small_cnn, resnet18 or resnet50; small_cnn up to 48 px, else resnet18."""
     translate: Literal["munit", "augment"] = "munit"
@@ -149,7 +149,7 @@ def spec_of(how: Train, hparams: dict[str, Any], dataset: "DomainDataset") -> "R
     from madod.models.backbones import check_backbone
 
     backbone = check_backbone(how.backbone or ("small_cnn" if dataset.shape[1] <= 48 else "resnet18"))
-    steps = how.steps if how.steps is not None else 600 if backbone == "small_cnn" else 1000
+    steps = how.steps if how.steps is not None else 500 if backbone == "small_cnn" else 1000
     for flag, number in (("--steps", steps), ("--translate-steps", how.translate_steps)):
         if number < 1:
             raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
