@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from madod.benchmark.record import RunRecord, RunSpec, load_record
 
@@ -19,14 +20,15 @@ DOMAINS = ("ink", "chalk", "neon", "outline")
 UNKNOWN = ("2", "4", "5", "7")  # as on ColoredMNIST; fixed before any run
 SEEDS = (0, 1, 2)
 DETECTORS = ("msp", "energy", "ddu")
+COLUMNS = (*DETECTORS, "mean of 3", "own")
 
 
-def specs(algorithms: list[str]) -> Iterator[RunSpec]:
+def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple[str, ...]) -> Iterator[RunSpec]:
     from madod.benchmark.run import hparams
 
     for seed in SEEDS:
-        for unknown in UNKNOWN:
-            for domain in DOMAINS:
+        for unknown in unknown_digits:
+            for domain in domains:
                 for name in algorithms:
                     algorithm, _, steps = name.partition(":")
                     yield RunSpec(
@@ -67,14 +69,18 @@ def table(records: list[RunRecord]) -> str:
         percent = 100 * np.array(values)
         return f"{percent.mean():.1f} ± {percent.std(ddof=1) / len(percent) ** 0.5:.1f}"
 
-    columns = ["accuracy", *(f"{name} {metric}" for metric in ("AUROC", "AUPR") for name in (*DETECTORS, "mean of 3"))]
+    def scores(found: dict[str, Any], metric: str) -> dict[str, float]:
+        by_name = {name: found[name][metric] for name in (*DETECTORS, "own") if name in found}
+        return by_name | {"mean of 3": sum(by_name[name] for name in DETECTORS) / 3}
+
+    columns = ["accuracy", *(f"{name} {metric}" for metric in ("AUROC", "AUPR") for name in COLUMNS)]
     lines = ["| method | runs | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for method in sorted({label(record) for record in records}):
         metrics = [record.metrics for record in records if label(record) == method]
         row = [cell([found["accuracy"] for found in metrics])]
         for metric in ("auroc", "aupr"):
-            row += [cell([found[name][metric] for found in metrics]) for name in DETECTORS]
-            row.append(cell([sum(found[name][metric] for name in DETECTORS) / 3 for found in metrics]))
+            rows = [scores(found, metric) for found in metrics]
+            row += [cell([each[name] for each in rows]) if name in rows[0] else "–" for name in COLUMNS]
         lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
     rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
     return (
@@ -86,12 +92,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of records and table")
     parser.add_argument("--algorithms", nargs="+", default=["erm", "madod"], help="names, or name:steps")
+    parser.add_argument("--domains", nargs="+", default=DOMAINS, help="unseen domains")
+    parser.add_argument("--unknown", nargs="+", default=UNKNOWN, help="unknown digits")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "madod-digits")
     how = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    wanted = [spec for spec in specs(how.algorithms) if not (how.out / spec.id / "record.json").exists()]
+    cells = specs(how.algorithms, how.domains, how.unknown)
+    wanted = [spec for spec in cells if not (how.out / spec.id / "record.json").exists()]
     jobs = [(spec, how.out, how.cache, how.device) for spec in wanted]
     with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
         for number, done in enumerate(pool.imap_unordered(one, jobs), 1):

@@ -32,8 +32,12 @@ class Evaluation:
 
 
 def evaluate(net: nn.Module, split: Split, detectors: Sequence[str], *, keep: float = 0.95) -> Evaluation:
-    """Fit every detector on source outputs, set its threshold on held-out source images, and measure on the target."""
+    """Fit every detector on source outputs, set its threshold on held-out source images, and measure on the target.
+
+    A method's own score, where it has one, is measured beside the detectors as "own".
+    """
     outputs = {name: extract(net, pool) for name, pool in split._asdict().items() if len(pool)}
+    wanted = (*detectors, "own") if outputs["val"].own is not None else detectors
     head = cast(nn.Linear, net.head)
     known = Fit(
         outputs["source"],
@@ -43,7 +47,7 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str], *, keep: fl
         head.weight.detach().cpu(),
         head.bias.detach().cpu(),
     )
-    fitted = {name: DETECTORS[name]().fit(known) for name in detectors}
+    fitted = {name: DETECTORS[name]().fit(known) for name in dict.fromkeys(wanted)}
     thresholds = {
         name: threshold(detector_scores(detector, net, split.val, outputs["val"]), keep)
         for name, detector in fitted.items()
