@@ -80,7 +80,7 @@ def table(records: list[RunRecord]) -> str:
         row = [cell([found["accuracy"] for found in metrics])]
         for metric in ("auroc", "aupr"):
             rows = [scores(found, metric) for found in metrics]
-            row += [cell([each[name] for each in rows]) if name in rows[0] else "–" for name in COLUMNS]
+            row += [cell([each[name] for each in rows]) if name in rows[0] else "none" for name in COLUMNS]
         lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
     rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
     return (
