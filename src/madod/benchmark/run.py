@@ -94,8 +94,7 @@ def run(
         spec, result.metrics, result.thresholds, seconds, versions(device), None if made is None else made.judgement
     )
     write_history(out / "history.jsonl", history)
-    labels = {name: getattr(parts, name).y for name in result.outputs}
-    save_outputs(out / "outputs.safetensors", result.outputs, labels)
+    save_outputs(out / "outputs.safetensors", result.stored)
     card = Card(
         classes=parts.source.classes,
         shape=parts.source.shape,

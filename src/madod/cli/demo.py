@@ -119,7 +119,7 @@ def cell_of(outcome: "Outcome") -> "Cell":
     """Return one method's part of the page, as plain arrays."""
     from madod.report.inputs import Cell
 
-    target = outcome.evaluation.outputs["target"]
+    target = outcome.evaluation.stored.outputs["target"]
     probabilities = target.logits.double().softmax(1)
     return Cell(
         algorithm=outcome.record.spec.algorithm,

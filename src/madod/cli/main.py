@@ -14,6 +14,7 @@ VERBS = {
     "demo": "the whole story on embedded data, in about two minutes, ending in a page to look at",
     "train": "train on your own folder of pictures, or on a known dataset",
     "predict": "label pictures with a trained model and flag what it does not know",
+    "rescore": "add a detector to a finished run, from its stored outputs",
     "list": "list algorithms, detectors or datasets",
 }
 

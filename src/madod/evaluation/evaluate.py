@@ -11,9 +11,11 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.evaluation.metrics import classification, detection
-from madod.evaluation.outputs import extract
+from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
-from madod.models.classifier import Outputs
+
+KEEP = 0.95
+"""Share of held-out source images that a threshold lets pass as known."""
 
 
 @dataclass(frozen=True)
@@ -27,49 +29,65 @@ class Evaluation:
     """By detector: the score that 95 % of the held-out source images do not exceed."""
     scores: dict[str, Tensor]
     """By detector: the target images' scores (n,)."""
-    outputs: dict[str, Outputs]
-    """Of the parts source, val and target."""
+    stored: Stored
 
 
-def evaluate(net: nn.Module, split: Split, detectors: Sequence[str], *, keep: float = 0.95) -> Evaluation:
+def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluation:
     """Fit every detector on source outputs, set its threshold on held-out source images, and measure on the target.
 
     A method's own score, where it has one, is measured beside the detectors as "own".
     """
-    outputs = {name: extract(net, pool) for name, pool in split._asdict().items() if len(pool)}
-    wanted = (*detectors, "own") if outputs["val"].own is not None else detectors
+    pools = {name: pool for name, pool in split._asdict().items() if len(pool)}
     head = cast(nn.Linear, net.head)
-    known = Fit(
-        outputs["source"],
-        split.source.y.cpu(),
-        outputs["val"],
-        split.val.y.cpu(),
+    stored = Stored(
+        {name: extract(net, pool) for name, pool in pools.items()},
+        {name: pool.y.cpu() for name, pool in pools.items()},
         head.weight.detach().cpu(),
         head.bias.detach().cpu(),
     )
-    fitted = {name: DETECTORS[name]().fit(known) for name in dict.fromkeys(wanted)}
-    thresholds = {
-        name: threshold(detector_scores(detector, net, split.val, outputs["val"]), keep)
-        for name, detector in fitted.items()
-    }
-    metrics: dict[str, Any] = {"val_accuracy": _classified(outputs["val"], split.val)["accuracy"]}
-    scores = {}
-    if len(split.target):
-        target, y = outputs["target"], split.target.y.cpu()
-        metrics |= _classified(target, split.target)
-        for name, detector in fitted.items():
-            scores[name] = detector_scores(detector, net, split.target, target)
-            metrics[name] = detection(scores[name], y, target.logits.argmax(1))
-    return Evaluation(metrics, fitted, thresholds, scores, outputs)
+    own = ("own",) if stored.outputs["val"].own is not None else ()
+    plain = [name for name in dict.fromkeys((*detectors, *own)) if not DETECTORS[name].needs_model]
+    result = evaluate_stored(stored, plain)
+    for name in (name for name in detectors if DETECTORS[name].needs_model):
+        detector = DETECTORS[name]().fit(known(stored))
+        _measure(result, name, detector, {part: image_scores(detector, net, pool) for part, pool in pools.items()})
+    return result
 
 
-def _classified(outputs: Outputs, pool: Pool) -> dict[str, float]:
-    return classification(outputs.logits.double().softmax(1), pool.y.cpu())
+def evaluate_stored(stored: Stored, detectors: Sequence[str]) -> Evaluation:
+    """Do the same from stored outputs, without the model; a detector that needs the model refuses."""
+    outputs, y = stored.outputs, stored.y
+    metrics: dict[str, Any] = {"val_accuracy": _classified(stored, "val")["accuracy"]}
+    if "target" in outputs:
+        metrics |= _classified(stored, "target")
+    result = Evaluation(metrics, {}, {}, {}, stored)
+    for name in detectors:
+        detector = DETECTORS[name]().fit(known(stored))
+        _measure(result, name, detector, {part: detector.score(outputs[part]) for part in y if part != "source"})
+    return result
 
 
-def detector_scores(detector: Detector, net: nn.Module, pool: Pool, outputs: Outputs) -> Tensor:
-    """Return the scores of a pool's images (n,), from stored outputs where the detector can work from them."""
-    if not detector.needs_model:
-        return detector.score(outputs)
+def known(stored: Stored) -> Fit:
+    """Return what a detector may look at: source images and the head, nothing of the target."""
+    outputs, y = stored.outputs, stored.y
+    return Fit(outputs["source"], y["source"], outputs["val"], y["val"], stored.weight, stored.bias)
+
+
+def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str, Tensor]) -> None:
+    """Put a fitted detector, its threshold and its measures into the result."""
+    result.detectors[name] = detector
+    result.thresholds[name] = threshold(scores["val"], KEEP)
+    if "target" in scores:
+        predicted = result.stored.outputs["target"].logits.argmax(1)
+        result.scores[name] = scores["target"]
+        result.metrics[name] = detection(scores["target"], result.stored.y["target"], predicted)
+
+
+def _classified(stored: Stored, part: str) -> dict[str, float]:
+    return classification(stored.outputs[part].logits.double().softmax(1), stored.y[part])
+
+
+def image_scores(detector: Detector, net: nn.Module, pool: Pool) -> Tensor:
+    """Return the scores of a pool's images (n,) by a detector that needs the network itself."""
     rows = torch.arange(len(pool), device=pool.device).split(256)
     return torch.cat([detector.score_images(net, pool.take(chunk)).cpu() for chunk in rows])

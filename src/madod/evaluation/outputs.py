@@ -1,13 +1,23 @@
 """Features and logits of whole pools, computed once and kept."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from madod.data.base import Pool
 from madod.models.classifier import Outputs
 from madod.storage import read_tensors, write_tensors
+
+
+class Stored(NamedTuple):
+    """All that detectors need of a finished run: outputs and labels by part (source, val, target), and the head."""
+
+    outputs: dict[str, Outputs]
+    y: dict[str, Tensor]
+    weight: Tensor
+    bias: Tensor
 
 
 @torch.no_grad()
@@ -21,18 +31,20 @@ def extract(net: nn.Module, pool: Pool, batch: int = 256) -> Outputs:
     return Outputs(features, logits, own)
 
 
-def save_outputs(file: Path, parts: dict[str, Outputs], labels: dict[str, torch.Tensor]) -> None:
-    """Write the outputs and labels of every named part into one file."""
-    tensors = {f"{part}.{name}": x for part, out in parts.items() for name, x in out._asdict().items() if x is not None}
-    write_tensors(file, tensors | {f"{part}.y": y for part, y in labels.items()}, {})
+def save_outputs(file: Path, stored: Stored) -> None:
+    """Write everything into one file."""
+    tensors = {f"{part}.y": y for part, y in stored.y.items()} | {"weight": stored.weight, "bias": stored.bias}
+    for part, outputs in stored.outputs.items():
+        tensors |= {f"{part}.{name}": value for name, value in outputs._asdict().items() if value is not None}
+    write_tensors(file, tensors, {})
 
 
-def load_outputs(file: Path) -> tuple[dict[str, Outputs], dict[str, torch.Tensor]]:
+def load_outputs(file: Path) -> Stored:
     """Read what `save_outputs` wrote."""
     tensors, _ = read_tensors(file)
-    names = sorted({name.split(".")[0] for name in tensors})
-    parts = {
-        name: Outputs(tensors[f"{name}.features"], tensors[f"{name}.logits"], tensors.get(f"{name}.own"))
-        for name in names
+    parts = [name.removesuffix(".y") for name in tensors if name.endswith(".y")]
+    outputs = {
+        part: Outputs(tensors[f"{part}.features"], tensors[f"{part}.logits"], tensors.get(f"{part}.own"))
+        for part in parts
     }
-    return parts, {name: tensors[f"{name}.y"] for name in names}
+    return Stored(outputs, {part: tensors[f"{part}.y"] for part in parts}, tensors["weight"], tensors["bias"])

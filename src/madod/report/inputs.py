@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 DEMO_NOTE = (
     "One unseen domain, one unknown class, one seed, all fixed beforehand: a look, not a claim. "
-    "The claim is the mean over 48 cells in results/digits (4 unseen domains, 4 unknown digits, 3 seeds), where the two "
+    "The claim is the mean over 48 cells in results/digits (4 unseen domains, 4 unknown digits, 3 seeds), where the "
     "methods are much closer than in a single cell."
 )
 

@@ -1,0 +1,49 @@
+"""`madod rescore`: more detectors for a finished run, without its model or a GPU."""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from madod.cli.arguments import parse
+from madod.errors import InputError
+
+ABOUT = """Add detectors to a finished run.
+
+Works from the features and logits that the run stored (outputs.safetensors), so that neither the model nor a GPU is
+needed, and writes what it measures into the run's record.json. ODIN, which needs the network itself, refuses."""
+
+
+@dataclass(frozen=True)
+class Rescore:
+    """Which run, and which detectors."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of a finished run, as `madod train --out` makes it."""
+    detectors: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DETECTOR")]
+    """Detectors to add; `madod list detectors` lists them."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, write the record, and print one line a detector."""
+    how = parse(Rescore, arguments, "rescore", ABOUT)
+    if not how.detectors:
+        raise InputError("no detector named: give one or more after the run; `madod list detectors` lists them")
+    from madod.benchmark.record import load_record
+    from madod.evaluation.evaluate import evaluate_stored
+    from madod.evaluation.outputs import load_outputs
+
+    record = load_record(how.run)
+    result = evaluate_stored(load_outputs(how.run / "outputs.safetensors"), how.detectors)
+    added = {name: result.metrics.get(name, {}) for name in how.detectors}
+    dataclasses.replace(record, metrics=record.metrics | added, thresholds=record.thresholds | result.thresholds).save(
+        how.run
+    )
+    for name, found in added.items():
+        numbers = ", ".join(f"{key} {value:.3f}" for key, value in found.items()) or "no target images to measure on"
+        sys.stdout.write(f"{name}: threshold {result.thresholds[name]:.4g}, {numbers}\n")
+    return 0
