@@ -1,10 +1,14 @@
 """Command-line arguments from dataclasses: a field is a flag, its docstring the help."""
 
+import contextlib
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+
+from madod.errors import InputError
 
 A = TypeVar("A")
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
@@ -12,17 +16,30 @@ Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 
 
 def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
-    """Fill a dataclass from the words behind a verb; a wrong word ends the program with code 2 and says why."""
-    return tyro.cli(
-        form, prog=f"madod {verb}", description=about, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,)
-    )
+    """Fill a dataclass from the words behind a verb; a wrong word is refused in a sentence."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                form, prog=f"madod {verb}", description=about, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,)
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise InputError(sentence(said.getvalue(), verb)) from None
+
+
+def sentence(panel: str, verb: str) -> str:
+    """Return what a boxed message says, as one plain sentence."""
+    inside = [line.strip("│ ") for line in panel.splitlines() if line.startswith("│")]
+    said = [line for line in inside if line.strip("─")]
+    reason = " ".join(line for line in said if "full helptext" not in line).rstrip(".")
+    return f"{reason[:1].lower()}{reason[1:]}; madod {verb} --help says what there is"
 
 
 def torch_device(name: str) -> Any:
     """Return the device of a name; "auto" is the GPU where there is one."""
     import torch
-
-    from madod.errors import InputError
 
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
