@@ -52,6 +52,8 @@ class RunRecord:
     versions: dict[str, str]
     translation: dict[str, Any] | None = None
     """How G was judged, and whether its gate was waived; None where the run uses no G."""
+    data: str = ""
+    """Fingerprint of the training images."""
 
     def save(self, folder: Path) -> None:
         """Write `record.json`."""

@@ -1,6 +1,7 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
+import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,17 +16,20 @@ from torch import nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import Generator, generator, plain
-from madod.benchmark.record import RunRecord, RunSpec, versions
+from madod.benchmark.record import RunRecord, RunSpec, load_record, versions
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
-from madod.evaluation.evaluate import Evaluation, evaluate
-from madod.evaluation.outputs import extract, save_outputs
+from madod.detectors.base import DETECTORS
+from madod.errors import InputError
+from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
+from madod.evaluation.outputs import extract, load_outputs, save_outputs
 from madod.models.backbones import build
 from madod.models.classifier import Setting
-from madod.predict import Card, Model
+from madod.predict import Card, Model, load
 from madod.training import History, Progress, silent, train, write_history
 
 DETECTORS_OF_THE_PAPER = ("msp", "energy", "ddu")
+GRID = "generator.png"
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,16 @@ def run(
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
-    Started again after a kill, it goes on where it was. `ship` names the detector that goes with the saved model.
+    Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `ship`
+    names the detector that goes with the saved model.
     """
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
         parts = Split(*(pool.to(device) for pool in parts))
+        data = parts.source.fingerprint()
+    if (out / "record.json").exists():
+        return recalled(spec, parts, data, out, ship)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     made: Generator | None = None
@@ -73,44 +81,56 @@ def run(
             made = translator(spec, dataset, parts, cache=cache, progress=progress, waive=waive_gate)
     learner = method(config, setting(spec, dataset, parts, made), torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
-    rng = np.random.default_rng(spec.seed)
-    identity = f"{spec.id} {parts.source.fingerprint()}"
+    rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data}"
     with clocked(seconds, "training"):
         history = train(
-            learner,
-            parts.source,
-            rng,
-            steps=spec.steps,
-            out=out,
-            identity=identity,
-            stage=spec.algorithm,
-            progress=progress,
-        )
+            learner, parts.source, rng,
+            steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress,
+        )  # fmt: skip
         net = learner.deploy(parts.source, rng)
     with clocked(seconds, "evaluation"):
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
-    record = RunRecord(
-        spec, result.metrics, result.thresholds, seconds, versions(device), None if made is None else made.judgement
-    )
-    write_history(out / "history.jsonl", history)
+    judgement = made.judgement if made else None
+    record = RunRecord(spec, result.metrics, result.thresholds, seconds, versions(device), judgement, data)
+    outcome = Outcome(record, parts, result, history, made.grid if made else None)
+    leave(outcome, net, out, ship)
+    return outcome
+
+
+def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
+    """Write all that a finished run leaves behind, the record last, and drop its checkpoint."""
+    record, result, source = outcome.record, outcome.evaluation, outcome.split.source
+    spec = record.spec
+    write_history(out / "history.jsonl", outcome.history)
     save_outputs(out / "outputs.safetensors", result.stored)
     card = Card(
-        classes=parts.source.classes,
-        shape=parts.source.shape,
+        classes=source.classes,
+        shape=source.shape,
         algorithm=spec.algorithm,
         backbone=spec.backbone,
-        domains=parts.source.domains,
+        domains=source.domains,
         detector=ship,
         threshold=result.thresholds[ship],
         provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
     )
     Model(net.cpu(), result.detectors[ship], card).save(out / "model")
-    if made is not None and made.grid is not None:
-        shutil.copyfile(made.grid, out / "generator.png")
+    if outcome.grid is not None:
+        shutil.copyfile(outcome.grid, out / GRID)
     record.save(out)
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
-    return Outcome(record, parts, result, history, made.grid if made else None)
+
+
+def recalled(spec: RunSpec, parts: Split, data: str, out: Path, ship: str) -> Outcome:
+    """Return a finished run as it left itself; refuse a folder that holds another one."""
+    record = load_record(out)
+    if (record.spec.id, record.data, load(out).card.detector) != (spec.id, data, ship):
+        raise InputError(f"{out} holds a finished run with other settings or images: choose another --out or delete it")
+    names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
+    result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
+    lines = (out / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    grid = out / GRID
+    return Outcome(record, parts, result, [json.loads(line) for line in lines], grid if grid.exists() else None)
 
 
 def setting(spec: RunSpec, dataset: DomainDataset, parts: Split, made: Generator | None) -> Setting:

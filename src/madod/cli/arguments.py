@@ -33,7 +33,10 @@ def sentence(panel: str, verb: str) -> str:
     """Return what a boxed message says, as one plain sentence."""
     inside = [line.strip("│ ") for line in panel.splitlines() if line.startswith("│")]
     said = [line for line in inside if line.strip("─")]
-    reason = " ".join(line for line in said if "full helptext" not in line).rstrip(".")
+    reason = " ".join(line for line in said if "full helptext" not in line)
+    for aside in (". Got errors:", " Argument helptext:", f" madod {verb} --help"):
+        reason = reason.partition(aside)[0]
+    reason = reason.rstrip(".")
     return f"{reason[:1].lower()}{reason[1:]}; madod {verb} --help says what there is"
 
 
