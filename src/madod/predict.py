@@ -20,7 +20,7 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.classifier import Setting
-from madod.storage import read_tensors, write_json, write_tensors
+from madod.storage import read_tensors, under, write_json, write_tensors
 
 FORMAT = 1
 BATCH = 64
@@ -130,12 +130,8 @@ def load(folder: Path | str) -> Model:
     tensors, _ = read_tensors(home / "model.safetensors")
     make_net = partial(build, card.backbone, channels=card.shape[0], classes=len(card.classes), seed=0)
     net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
-    net.load_state_dict(_under(tensors, "net."))
-    return Model(net, DETECTORS[card.detector]().load_state(_under(tensors, "detector.")), card)
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
+    net.load_state_dict(under(tensors, "net."))
+    return Model(net, DETECTORS[card.detector]().load_state(under(tensors, "detector.")), card)
 
 
 def _checksum(weights: Path, facts: dict[str, Any]) -> str:

@@ -56,3 +56,8 @@ def read_tensors(path: Path, device: torch.device | None = None) -> tuple[dict[s
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, FileNotFoundError) as error:
         raise InputError(f"{path} is not a whole safetensors file ({error}): make it again") from error
+
+
+def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with a prefix, without it."""
+    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
-from madod.storage import read_tensors, whole, write_tensors
+from madod.storage import read_tensors, under, whole, write_tensors
 
 Progress = Callable[[str, int, int], None]
 """Told the stage, how much of it is done, and how much there is."""
@@ -126,10 +126,10 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     facts = json.loads(texts["facts"])
     if facts["identity"] != identity:
         raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
-    learner.load_state_dict(_under(tensors, "weights."))
+    learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
         state: dict[int, dict[str, Tensor]] = {}
-        for key, value in _under(tensors, f"optimizer.{name}.").items():
+        for key, value in under(tensors, f"optimizer.{name}.").items():
             index, slot = key.split(".")
             state.setdefault(int(index), {})[slot] = value
         fresh = optimizer.state_dict()["param_groups"]
@@ -139,10 +139,6 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     rng.bit_generator.state = facts["rng"]
     learner.step = facts["step"]
     return json.loads(texts["history"])
-
-
-def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def write_history(file: Path, history: History) -> None:
