@@ -1,0 +1,102 @@
+import subprocess
+import sys
+
+import pytest
+
+from madod.algorithms.base import ALGORITHMS, Algorithm
+from madod.data.base import DATASETS
+from madod.detectors.base import DETECTORS
+from madod.errors import InputError
+from madod.registry import Registry
+
+everything = pytest.mark.parametrize("registry", [ALGORITHMS, DETECTORS, DATASETS], ids=lambda registry: registry.kind)
+
+
+@pytest.fixture
+def registry():
+    """A registry of detectors apart from the one that everybody uses."""
+    return Registry("detector", "madod.detectors")
+
+
+@everything
+def test_every_name_leads_to_a_class_that_knows_it(registry):
+    assert list(registry) == sorted(registry)
+    assert len(registry) == len(list(registry)) > 0
+    for name in registry:
+        assert registry[name].name == name
+        assert name in registry
+
+
+@everything
+def test_every_summary_is_one_sentence(registry):
+    for name in registry.entries:
+        summary = registry.summary(name)
+        assert summary.endswith(".")
+        assert len(summary) < 120
+        assert (registry[name].__doc__ or "").startswith(summary)
+
+
+@pytest.mark.parametrize(
+    ("registry", "typo", "meant"),
+    [(ALGORITHMS, "maodd", "madod"), (ALGORITHMS, "edir-mmd", "edir_mmd"), (DETECTORS, "energi", "energy"),
+     (DATASETS, "digit", "digits")],
+    ids=lambda value: value if isinstance(value, str) else value.kind,
+)  # fmt: skip
+def test_a_typo_names_the_nearest_and_what_there_is(registry, typo, meant):
+    with pytest.raises(InputError) as refused:
+        registry[typo]
+    sentence = str(refused.value)
+    assert f"no {registry.kind} {typo!r} (did you mean {meant!r}?)" in sentence
+    assert all(name in sentence for name in registry)
+    assert typo not in registry
+
+
+def test_a_name_like_no_other_gets_no_suggestion(registry):
+    with pytest.raises(InputError) as refused:
+        registry["qqqqqqqq"]
+    assert "did you mean" not in str(refused.value)
+
+
+def test_a_class_registers_from_anywhere(registry):
+    @registry.register("mine")
+    class Mine:
+        """What I thought of.
+
+        At length.
+        """
+
+    assert registry["mine"] is Mine
+    assert Mine.name == "mine"
+    assert "mine" in registry
+    assert "mine" in list(registry)
+    assert len(registry) == len(registry.entries) + 1
+    assert registry.summary("mine") == "What I thought of."
+    with pytest.raises(InputError, match="did you mean 'mine'"):
+        registry["mime"]
+
+
+def test_a_class_registered_from_outside_reaches_everyone(monkeypatch):
+    monkeypatch.setattr(ALGORITHMS, "_classes", dict(ALGORITHMS._classes))
+
+    @ALGORITHMS.register("outside")
+    class Outside(Algorithm):
+        """Not in the package."""
+
+        def objective(self, batch):
+            raise NotImplementedError
+
+    assert ALGORITHMS["outside"] is Outside
+    assert ALGORITHMS["erm"] is not Outside
+
+
+def test_names_and_summaries_need_no_import():
+    code = """
+import sys
+from madod.registry import Registry
+for kind, package in (("algorithm", "madod.algorithms"), ("detector", "madod.detectors"), ("dataset", "madod.data")):
+    registry = Registry(kind, package)
+    assert all(registry.summary(name) for name in registry)
+heavy = {"torch", "numpy", "sklearn", "PIL"} & sys.modules.keys()
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,92 @@
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+from madod.algorithms.base import ALGORITHMS
+from madod.search import Choice, LogUniform, Uniform, draw, ranges
+
+
+@dataclass(frozen=True)
+class Config:
+    rate: Annotated[float, LogUniform(1e-5, 1e-3)] = 5e-5
+    margin: Annotated[float, Uniform(-11, -9)] = -10.0
+    batch: Annotated[int, LogUniform(8, 45)] = 32
+    growth: Annotated[float, Choice((1.1, 1.5))] = 1.5
+    noted: Annotated[float, "not a range"] = 0.9
+    fixed: int = 3
+
+
+def drawn(n, config=Config, **kwargs):
+    rng = np.random.default_rng(0)
+    return [draw(config, index, rng, **kwargs) for index in range(1, n + 1)]
+
+
+def test_ranges_are_those_of_the_fields_that_have_one():
+    assert ranges(Config) == {
+        "rate": LogUniform(1e-5, 1e-3),
+        "margin": Uniform(-11, -9),
+        "batch": LogUniform(8, 45),
+        "growth": Choice((1.1, 1.5)),
+    }
+
+
+def test_ranges_are_inherited_and_may_be_replaced():
+    @dataclass(frozen=True)
+    class Child(Config):
+        margin: Annotated[float, Uniform(0, 1)] = 0.5
+
+    assert ranges(Child) == ranges(Config) | {"margin": Uniform(0, 1)}
+
+
+def test_draw_0_is_the_published_setting_and_draws_nothing():
+    rng = np.random.default_rng(0)
+    assert draw(Config, 0, rng) == Config()
+    assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
+    assert draw(Config, 0, rng, {"fixed": 9}) == Config(fixed=9)
+
+
+def test_draws_stay_in_range_and_fill_it():
+    configs = drawn(400)
+    assert all(1e-5 <= c.rate <= 1e-3 and -11 <= c.margin <= -9 and 8 <= c.batch <= 45 for c in configs)
+    assert {c.growth for c in configs} == {1.1, 1.5}
+    assert {(c.fixed, c.noted) for c in configs} == {(3, 0.9)}
+    assert min(c.margin for c in configs) < -10.9
+    assert max(c.margin for c in configs) > -9.1
+
+
+def test_log_uniform_is_even_in_the_exponent():
+    exponents = [math.log10(c.rate) for c in drawn(2000)]
+    counts, _ = np.histogram(exponents, bins=4, range=(-5, -3))
+    assert counts.min() > 430
+    assert counts.max() < 570
+
+
+def test_whole_numbers_stay_whole():
+    batches = {c.batch for c in drawn(200)}
+    assert all(type(batch) is int for batch in batches)
+    assert len(batches) > 20
+
+
+def test_same_generator_same_draws_and_presets_give_way_to_them():
+    assert drawn(5) == drawn(5)
+    assert len(set(drawn(5))) == 5
+    preset = drawn(5, presets={"rate": 1.0, "fixed": 8})
+    assert [c.rate for c in preset] == [c.rate for c in drawn(5)]
+    assert {c.fixed for c in preset} == {8}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_draws_of_every_method_stay_in_its_ranges(name):
+    config = ALGORITHMS[name].Config
+    assert draw(config, 0, np.random.default_rng(0)) == config()
+    for one in drawn(20, config):
+        for field, span in ranges(config).items():
+            value = getattr(one, field)
+            if isinstance(span, Choice):
+                assert value in span.options
+            else:
+                slack = 0.5 if isinstance(value, int) else 0
+                assert span.low - slack <= value <= span.high + slack
