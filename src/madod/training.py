@@ -123,7 +123,10 @@ def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
 def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
     """Put learner and generators back to where a checkpoint left them."""
     tensors, texts = read_tensors(file, learner.rng.device)
-    facts = json.loads(texts["facts"])
+    try:
+        facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{file} is not a whole checkpoint ({error!r}): delete it and start again") from error
     if facts["identity"] != identity:
         raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
     learner.load_state_dict(under(tensors, "weights."))
@@ -138,7 +141,7 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     learner.rng.set_state(tensors["rng"].cpu())
     rng.bit_generator.state = facts["rng"]
     learner.step = facts["step"]
-    return json.loads(texts["history"])
+    return history
 
 
 def write_history(file: Path, history: History) -> None:

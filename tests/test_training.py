@@ -1,0 +1,289 @@
+"""Training that is killed, broken or out of room: it goes on to the same bits, or says in a sentence why not."""
+
+import errno
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from madod.cli.main import main
+from madod.data.base import Domain, pool
+from madod.errors import InputError
+from madod.storage import read_tensors, write_json, write_tensors
+from madod.training import Cadence, load_checkpoint, save_checkpoint, train
+
+MARK = "checkpoint.safetensors"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory) -> Path:
+    """Three domains, four classes, ten pictures of each."""
+    root = tmp_path_factory.mktemp("kill") / "pictures"
+    rng = np.random.default_rng(0)
+    for d, domain in enumerate(("day", "dusk", "night")):
+        for k, name in enumerate(("circle", "cross", "square", "star")):
+            folder = root / domain / name
+            folder.mkdir(parents=True)
+            for i in range(10):
+                pixels = rng.integers(0, 60, (16, 16, 3)) + 30 * d
+                row, column = divmod(k, 2)
+                pixels[8 * row : 8 * row + 8, 8 * column : 8 * column + 8] += 90
+                Image.fromarray(pixels.astype(np.uint8)).save(folder / f"{i}.png")
+    return root
+
+
+def command(pictures: Path, home: Path, size: int, steps: int, translate_steps: int) -> list[str]:
+    words = [
+        "train", pictures, "--out", home / "out", "--cache", home / "cache", "--size", size, "--test-domain", "dusk",
+        "--ood-class", "star", "--steps", steps, "--translate-steps", translate_steps, "--waive-gate", "--quiet",
+        "--device", "cpu", "--detector", "ddu", "--tasks", 1, "--shots", 1,
+    ]  # fmt: skip
+    return [sys.executable, "-m", "madod.cli.main", *map(str, words)]
+
+
+def start(words: list[str]) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(words: list[str]) -> None:
+    process = start(words)
+    _, said = process.communicate()
+    assert process.returncode == 0, said.decode()
+    assert said == b""
+
+
+def written(home: Path) -> dict[Path, int]:
+    """Return every checkpoint with the moment it was written."""
+    found = {}
+    for file in home.rglob(MARK):
+        try:
+            found[file] = file.stat().st_mtime_ns
+        except FileNotFoundError:  # deleted by the run, between the two
+            continue
+    return found
+
+
+def kill(words: list[str], home: Path, checkpoints: int, delay: float) -> Path:
+    """Start a run, let it write checkpoints, wait a little, kill it, and return the last checkpoint it wrote."""
+    seen, last, process = written(home), None, start(words)
+    while checkpoints and process.poll() is None:
+        now = written(home)
+        fresh = [file for file, moment in now.items() if seen.get(file) != moment]
+        if fresh:
+            checkpoints, last, seen = checkpoints - 1, fresh[0], now
+        time.sleep(0.002)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    _, said = process.communicate()
+    assert process.returncode == -signal.SIGKILL, said.decode()
+    assert not (home / "out" / "record.json").exists()
+    assert last is not None
+    return last
+
+
+def same_result(one: Path, other: Path) -> None:
+    for name in ("model/model.safetensors", "history.jsonl", "outputs.safetensors", "generator.png"):
+        assert (one / "out" / name).read_bytes() == (other / "out" / name).read_bytes(), name
+    a, b = (json.loads((home / "out/record.json").read_text()) for home in (one, other))
+    for part in ("spec", "metrics", "thresholds", "translation"):
+        assert a[part] == b[part]
+    for pattern in ("generators/*/generator.safetensors", "generators/*/judgement.json"):
+        files = [list((home / "cache").glob(pattern)) for home in (one, other)]
+        assert len(files[0]) == len(files[1]) == 1
+        assert files[0][0].read_bytes() == files[1][0].read_bytes()
+
+
+def kinds(killed: list[Path], home: Path) -> set[str]:
+    """Return which trainings the kills landed in."""
+    where = [file.relative_to(home).parts for file in killed]
+    return {"method" if parts[0] == "out" else parts[-2] if parts[-2] == "judge" else "generator" for parts in where}
+
+
+def test_killed_three_times_it_ends_with_the_same_bits(pictures, tmp_path):
+    draw = random.Random(20)
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    words = command(pictures, killed, 8, 110, 60)
+    # Written are G's steps 50 and 60, its judge's 50, 100 and 150, the method's 50, 100 and 110.
+    landed = [kill(words, killed, checkpoints, draw.uniform(0, 0.2)) for checkpoints in (1, 2, 3)]
+    assert kinds(landed, killed) == {"generator", "judge", "method"}
+    finish(words)
+    finish(command(pictures, straight, 8, 110, 60))
+    same_result(killed, straight)
+    assert written(tmp_path) == {}
+
+
+@pytest.mark.long
+def test_killed_ten_times_it_ends_with_the_same_bits(pictures, tmp_path):
+    draw = random.Random(21)
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    words = command(pictures, killed, 16, 660, 260)
+    landed = [kill(words, killed, 1, draw.uniform(0, 0.6)) for _ in range(10)]
+    assert kinds(landed, killed) >= {"generator", "method"}
+    finish(words)
+    finish(command(pictures, straight, 16, 660, 260))
+    same_result(killed, straight)
+
+
+class Line(nn.Module):
+    """Learns one number; from a given step on its loss is not a number."""
+
+    def __init__(self, breaks: int = 10**9, poison: bool = False) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+        self.rng = torch.Generator().manual_seed(0)
+        self.step = 0
+        self.breaks, self.poison = breaks, poison
+        self.optimizers = {"outer": torch.optim.Adam([self.weight], 0.1)}
+
+    def batches(self, source, rng: np.random.Generator) -> Iterator[torch.Tensor]:
+        while True:
+            yield torch.from_numpy(rng.normal(size=3)).float()
+
+    def update(self, batch: torch.Tensor) -> dict[str, torch.Tensor]:
+        loss = (self.weight - batch - torch.randn(3, generator=self.rng)).square().sum()
+        broken = self.step + 1 >= self.breaks
+        if broken and not self.poison:
+            loss = loss * float("nan")
+        self.optimizers["outer"].zero_grad()
+        loss.backward()
+        self.optimizers["outer"].step()
+        if broken and self.poison:
+            with torch.no_grad():
+                self.weight[1] = float("inf")
+        return {"loss": loss.detach() if not self.poison else torch.tensor(1.0)}
+
+
+def source():
+    y = torch.zeros(2, dtype=torch.int64)
+    return pool([Domain("one", torch.zeros(2, 3, 8, 8, dtype=torch.uint8), y, y)], ["a"], ["a"])
+
+
+def fit(learner: Line, out: Path, steps: int = 100, identity: str = "line", seed: int = 0, **more):
+    return train(learner, source(), np.random.default_rng(seed), steps=steps, out=out, identity=identity, **more)
+
+
+def test_history_checkpoints_and_progress_keep_their_cadence(tmp_path):
+    told = []
+    history = fit(Line(), tmp_path, 25, progress=lambda *said: told.append(said), cadence=Cadence(10, 50), stage="line")
+    assert [row["step"] for row in history] == [10, 20, 25]
+    assert all(np.isfinite(row["loss"]) for row in history)
+    assert told == [("line", 10, 25), ("line", 20, 25), ("line", 25, 25)]
+    assert [file.name for file in tmp_path.iterdir()] == [MARK]
+
+
+@pytest.mark.parametrize("stop", [1, 7, 50, 99])
+def test_resumed_equals_straight(tmp_path, stop):
+    straight, first, second = Line(), Line(), Line()
+    expected = fit(straight, tmp_path / "straight")
+    fit(first, tmp_path / "resumed", stop, cadence=Cadence(10, 1))
+    found = fit(second, tmp_path / "resumed", seed=5)  # what the generator was is the checkpoint's to say
+    assert not torch.equal(first.weight, second.weight)
+    assert torch.equal(second.weight, straight.weight)
+    assert [row for row in found if row["step"] % 10 == 0] == expected
+
+
+@pytest.mark.parametrize("poison", [False, True])
+def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
+    learner = Line(breaks=73, poison=poison)
+    with pytest.raises(InputError) as refusal:
+        fit(learner, tmp_path, stage="madod")
+    assert str(refusal.value).startswith("madod broke down by step 80: ")
+    assert ("weight" if poison else "loss") + " is not a finite number" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    tensors, texts = read_tensors(tmp_path / MARK)
+    assert json.loads(texts["facts"])["step"] == 50
+    assert all(value.isfinite().all() for value in tensors.values())
+
+
+def test_a_run_that_breaks_down_before_its_first_checkpoint_leaves_none(tmp_path):
+    with pytest.raises(InputError, match="broke down by step 10: loss"):
+        fit(Line(breaks=3), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    fit(Line(), tmp_path, 10)
+    kept = (tmp_path / MARK).read_bytes()
+    with pytest.raises(InputError, match=r"belongs to a run with other settings: .* choose another --out") as refusal:
+        fit(Line(), tmp_path, 10, identity="another")
+    assert str(tmp_path / MARK) in str(refusal.value)
+    assert (tmp_path / MARK).read_bytes() == kept
+
+
+def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):
+    save_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "another run", [])
+    code = main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert said.count("\n") == 1
+    assert "belongs to a run with other settings" in said
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-9])
+
+
+def header_only(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:40])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def text(file: Path) -> None:
+    file.write_text("not a checkpoint, but long enough to look like one for a moment")
+
+
+def other_tensors(file: Path) -> None:
+    write_tensors(file, {"x": torch.zeros(2)}, {})
+
+
+def other_facts(file: Path) -> None:
+    write_tensors(file, read_tensors(file)[0], {"facts": "{", "history": "[]"})
+
+
+@pytest.mark.parametrize("damage", [truncated, header_only, empty, text, other_tensors, other_facts])
+def test_a_corrupt_checkpoint_is_refused_with_a_sentence(tmp_path, damage):
+    fit(Line(), tmp_path, 10)
+    damage(tmp_path / MARK)
+    with pytest.raises(InputError) as refusal:
+        load_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "line")
+    assert str(tmp_path / MARK) in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("call", ["write_bytes", "write_text", "replace"])
+def test_a_full_disk_is_said_in_a_sentence_and_leaves_no_part(tmp_path, monkeypatch, call):
+    fit(Line(), tmp_path, 50)
+    kept = (tmp_path / MARK).read_bytes()
+    true = getattr(Path, call)
+
+    def full(path: Path, *rest, **more):
+        if call != "replace":
+            true(path, rest[0][: len(rest[0]) // 2], **more)  # as far as it went
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, call, full)
+    action = (
+        (lambda: write_json(tmp_path / "record.json", {})) if call == "write_text" else lambda: fit(Line(), tmp_path)
+    )
+    with pytest.raises(InputError, match=r"^the disk is full: .* free some space") as refusal:
+        action()
+    monkeypatch.undo()
+    assert "\n" not in str(refusal.value)
+    assert [file.name for file in tmp_path.iterdir()] == [MARK]
+    assert (tmp_path / MARK).read_bytes() == kept  # the one before is whole, and the run goes on from it
+    assert len(fit(Line(), tmp_path)) == 10
