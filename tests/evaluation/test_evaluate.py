@@ -1,0 +1,82 @@
+"""Every number of a run, from the network or from what the run stored."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from madod.cli.main import main
+from madod.data.digits import Digits
+from madod.data.split import split
+from madod.detectors.base import DETECTORS
+from madod.errors import InputError
+from madod.evaluation.evaluate import KEEP, evaluate, evaluate_stored
+from madod.evaluation.outputs import load_outputs, save_outputs
+from madod.models.backbones import build
+
+STORABLE = [name for name in DETECTORS if name not in ("odin", "own")]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(Digits(), test_domain="ink", ood_classes=("2",))
+
+
+@pytest.fixture(scope="module")
+def net():
+    return build("small_cnn", channels=3, classes=9, seed=0)
+
+
+def test_stored_outputs_give_the_same_numbers_for_every_detector(parts, net, tmp_path):
+    whole = evaluate(net, parts, STORABLE)
+    save_outputs(tmp_path / "outputs.safetensors", whole.stored)
+    again = evaluate_stored(load_outputs(tmp_path / "outputs.safetensors"), STORABLE)
+    assert again.metrics == whole.metrics
+    assert again.thresholds == whole.thresholds
+    assert set(STORABLE) <= set(again.metrics)
+
+
+def test_odin_is_measured_with_the_network_and_refused_without(parts, net):
+    result = evaluate(net, parts, ["odin", "msp"])
+    assert 0 <= result.metrics["odin"]["auroc"] <= 1
+    with pytest.raises(InputError, match="odin"):
+        evaluate_stored(result.stored, ["odin"])
+
+
+def test_the_threshold_keeps_its_share_of_held_out_source_images(parts, net):
+    result = evaluate(net, parts, ["energy"])
+    scores = result.detectors["energy"].score(result.stored.outputs["val"])
+    kept = (scores <= result.thresholds["energy"]).double().mean()
+    assert KEEP <= kept < KEEP + 1.5 / len(scores) + 1e-9
+
+
+def test_without_a_target_only_held_out_source_images_are_measured(net):
+    everything = split(Digits(), test_domain=None, ood_classes=("2",))
+    result = evaluate(net, everything, ["msp"])
+    assert set(result.metrics) == {"val_accuracy"}
+    assert set(result.thresholds) == {"msp"}
+
+
+def test_accuracy_counts_known_images_only(parts, net):
+    result = evaluate(net, parts, [])
+    y = parts.target.y.numpy()
+    with torch.no_grad():
+        predicted = net(parts.target.take(torch.arange(len(y)))).logits.argmax(1).numpy()
+    assert result.metrics["accuracy"] == pytest.approx(np.mean((predicted == y)[y >= 0]))
+
+
+def test_rescore_adds_a_detector_to_a_finished_run(tmp_path, capsys):
+    out = tmp_path / "run"
+    steps = ["--algorithm", "erm", "--steps", "2", "--test-domain", "ink", "--ood-class", "2", "--quiet"]
+    assert main(["train", "digits", "--out", str(out), "--cache", str(tmp_path), *steps]) == 0
+    before = json.loads((out / "record.json").read_text())
+    (out / "model" / "model.safetensors").unlink()  # the model is not needed
+    assert main(["rescore", str(out), "knn", "vim"]) == 0
+    after = json.loads((out / "record.json").read_text())
+    assert {"knn", "vim"} <= set(after["metrics"])
+    assert {"knn", "vim"} <= set(after["thresholds"])
+    assert after["metrics"]["msp"] == before["metrics"]["msp"]
+    assert main(["rescore", str(out), "odin"]) == 2
+    assert "odin" in capsys.readouterr().err
+    assert main(["rescore", str(out)]) == 2
