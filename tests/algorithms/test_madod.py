@@ -154,7 +154,7 @@ def test_an_update_moves_featurizer_and_head():
 
 def test_deploy_adapts_the_head_alone_and_ships_it():
     torch.set_default_dtype(torch.float32)  # images arrive from a pool as float32
-    learner = make(inner_steps=2, adapt_shots=2)
+    learner = make(inner_steps=5, adapt_steps=2, adapt_shots=2)
     learner.net.featurizer[1] = nn.Linear(4, 6)
     source = numbered_pool([[4, 4, 4, 4], [4, 4, 4, 4]])
     shipped = learner.deploy(source, np.random.default_rng(0))

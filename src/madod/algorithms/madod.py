@@ -56,6 +56,8 @@ class MadodConfig(BaseConfig):
     """The outer optimiser."""
     adapt_shots: int = 5
     """Images of every class and domain in the all-class adaptation."""
+    adapt_steps: int = 0
+    """Gradient steps of the all-class adaptation; 0 takes as many as the inner loop."""
 
     scratch: ClassVar[dict[str, Any]] = {
         "lr": 1e-3,
@@ -126,7 +128,7 @@ class MADOD(Algorithm):
     def outer_terms(self, sets: Sets) -> Terms:
         """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi') of one task [MADOD, eq. outer-loss]."""
         how = self.config
-        psi = self.adapted(sets, first_order=how.first_order)
+        psi = self.adapted(sets, steps=how.inner_steps, first_order=how.first_order)
         query, pseudo = logits(psi, sets.query), logits(psi, sets.pseudo_ood)
         risk = F.cross_entropy(query, sets.query_y)
         margin = energy_margin(
@@ -137,14 +139,14 @@ class MADOD(Algorithm):
             loss = loss + how.outer_invariance * invariance(query, logits(psi, sets.query_moved))
         return {"loss": loss, "risk": risk, "margin": margin}
 
-    def adapted(self, sets: Sets, *, first_order: bool) -> Params:
+    def adapted(self, sets: Sets, *, steps: int, first_order: bool) -> Params:
         """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""
         how = self.config
         return adapt(
             dict(self.net.head.named_parameters()),
             lambda psi: inner_loss(psi, sets, how.invariance),
             lr=how.inner_lr,
-            steps=how.inner_steps,
+            steps=steps,
             first_order=first_order,
         )
 
@@ -189,7 +191,7 @@ class MADOD(Algorithm):
         nothing = Batch(support.x[:0], support.y[:0], support.d[:0])
         with torch.no_grad():
             (sets,) = self.featurize([Task(support, nothing, nothing)])
-        psi = self.adapted(sets, first_order=True)
+        psi = self.adapted(sets, steps=self.config.adapt_steps or self.config.inner_steps, first_order=True)
         net = deepcopy(self.net)
         net.head.load_state_dict({name: value.detach() for name, value in psi.items()})
         return net

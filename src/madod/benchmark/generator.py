@@ -43,41 +43,61 @@ class Generator:
 def generator(
     split: Split, *, steps: int, backbone: str, augment: Augmentation, cache: Path, progress: Progress, waive: bool
 ) -> Generator:
-    """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived."""
+    """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
+
+    Two processes never train the same one: the second waits for the first, and goes on where it was killed.
+    """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
-    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judge": [backbone, JUDGE_STEPS]}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config)}
+    facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(), asdict(augment)]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "judgement.json").exists():
-            device = split.source.device
-            munit = Munit(architecture, config, torch.Generator(device).manual_seed(SEED), seed=SEED).to(device)
-            train(
-                munit, split.source, np.random.default_rng(SEED),
-                steps=steps, out=folder, identity=key, stage="generator", progress=progress,
-            )  # fmt: skip
-            translate = freeze(munit, architecture).to(device)
+            munit = _trained(split.source, steps, folder, key, progress)
+            translate = freeze(munit, architecture).to(split.source.device)
             save(translate, folder / "generator.safetensors")
             label = _source_classifier(split.source, backbone, augment, folder / "judge", key, progress)
-            verdict = judge(translate, label, split.val, torch.Generator(device).manual_seed(SEED))
-            _save_grid(grid(translate, split.val, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
-            write_json(folder / "judgement.json", asdict(verdict))
-            for checkpoint in folder.rglob("checkpoint.safetensors"):
-                checkpoint.unlink()
+            _judge(translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
-    bounds = Bounds()
+    bounds, verdict = Bounds(), Judgement(**measured)
     if not waive:
-        gate(Judgement(**measured), bounds)
-    outcome = {**measured, "bounds": asdict(bounds), "waived": bool(Judgement(**measured).failures(bounds)), "key": key}
+        gate(verdict, bounds)
+    outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
     return Generator(load(folder / "generator.safetensors").to(split.source.device), outcome, folder / "grid.png")
+
+
+def _trained(source: Pool, steps: int, folder: Path, identity: str, progress: Progress) -> Munit:
+    architecture, config = preset(source.shape)
+    munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED).to(source.device)
+    train(
+        munit, source, np.random.default_rng(SEED),
+        steps=steps, out=folder, identity=identity, stage="generator", progress=progress,
+    )  # fmt: skip
+    return munit
+
+
+def _judge(translate: nn.Module, label: Any, held_out: Pool, folder: Path) -> None:
+    """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
+    device = held_out.device
+    verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED))
+    _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
+    write_json(folder / "judgement.json", asdict(verdict))
+    for checkpoint in folder.rglob("checkpoint.safetensors"):
+        checkpoint.unlink()
 
 
 def plain(augmentation: Augmentation) -> Generator:
     """Return the control without G: the dataset's augmentation with twice the colour."""
     control = replace(augmentation, jitter=min(1.0, 2 * augmentation.jitter), grey=min(1.0, 2 * augmentation.grey))
     return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
+
+
+def _judge_config() -> dict[str, Any]:
+    config = ALGORITHMS["erm"].Config
+    return asdict(config(**config.scratch))
 
 
 def _source_classifier(
@@ -87,7 +107,7 @@ def _source_classifier(
     method = ALGORITHMS["erm"]
     make_net = partial(build, backbone, channels=source.shape[0], classes=len(source.classes), seed=SEED)
     setting = Setting(make_net, len(source.domains), nn.Identity(), augment, JUDGE_STEPS)
-    learner = method(method.Config(**method.Config.scratch), setting, torch.Generator(source.device).manual_seed(SEED))
+    learner = method(method.Config(**_judge_config()), setting, torch.Generator(source.device).manual_seed(SEED))
     learner.to(source.device)
     rng = np.random.default_rng(SEED)
     train(

@@ -50,7 +50,8 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluati
     result = evaluate_stored(stored, plain)
     for name in (name for name in detectors if DETECTORS[name].needs_model):
         detector = DETECTORS[name]().fit(known(stored))
-        _measure(result, name, detector, {part: image_scores(detector, net, pool) for part, pool in pools.items()})
+        scored = {part: pool for part, pool in pools.items() if part != "source"}
+        _measure(result, name, detector, {part: image_scores(detector, net, pool) for part, pool in scored.items()})
     return result
 
 

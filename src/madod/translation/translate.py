@@ -14,7 +14,7 @@ from madod.translation.networks import Architecture, ContentEncoder, Decoder
 
 
 class Translate(nn.Module):
-    """DataAug(x) = D(E_s(x), v), v ~ N(0, I) [MADOD, eq. G]: images in [0, 1] in and out, no gradient."""
+    """DataAug(x) = D(E_s(x), v), v ~ N(0, I) [MADOD, alg. 1, DataAug]: images in [0, 1] in and out, no gradient."""
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
