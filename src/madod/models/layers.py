@@ -1,0 +1,79 @@
+"""What every backbone is made of: normalised inputs, and norms in which no image sees another."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Norm = Callable[..., nn.Module]
+"""Makes a norm of so many channels; takes `eps` too."""
+NormName = Literal["group", "frozen", "batch"]
+
+
+class Featurizer(NamedTuple):
+    """A network without its head, and the width of what it returns."""
+
+    net: nn.Module
+    features: int
+    rename: Callable[[str], str] = str
+    """What a tensor of a file of weights is called in `net`."""
+    strides: str = ""
+    """Where bottlenecks carry their strides, "v1" or "v1.5"; empty where there are none."""
+
+
+class Normalize(nn.Module):
+    """(x - mean) / std per channel: the first layer of a network that wants it."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, mean: tuple[float, ...], std: tuple[float, ...]) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(mean).view(1, -1, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(std).view(1, -1, 1, 1), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return normalised images."""
+        return (images - self.mean) / self.std
+
+
+def imagenet(channels: int) -> Normalize:
+    """Return the normalisation by ImageNet's mean and standard deviation."""
+    return Normalize((0.485, 0.456, 0.406)[:channels], (0.229, 0.224, 0.225)[:channels])
+
+
+def group_norm(channels: int, eps: float = 1e-5) -> nn.Module:
+    """Return GroupNorm with groups of eight or more channels."""
+    return nn.GroupNorm(max(1, min(32, channels // 8)), channels, eps)
+
+
+class FrozenBatchNorm(nn.Module):
+    """weight (x - mean) / sqrt(var + eps) + bias, with mean and var as they were loaded, in training too.
+
+    The map's weight and bias are trained, as in DomainBed; the statistics never move.
+    """
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, channels: int, eps: float = 1e-5) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x normalised by the stored statistics."""
+        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
+
+
+NORMS: dict[NormName, Norm] = {"group": group_norm, "frozen": FrozenBatchNorm, "batch": nn.BatchNorm2d}
+"""For training from scratch; for pretrained weights; and the usual one, in which images of a batch see each other."""
+
+
+def usual_norm(*, pretrained: bool) -> NormName:
+    """Return the norm of a network that starts with pretrained weights, or without."""
+    return "frozen" if pretrained else "group"
