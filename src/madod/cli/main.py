@@ -12,6 +12,7 @@ from madod.errors import InputError, nearest
 
 VERBS = {
     "demo": "the whole story on embedded data, in about two minutes, ending in a page to look at",
+    "data": "fetch or check a known dataset, compare its counts, and decode it once",
     "train": "train on your own folder of pictures, or on a known dataset",
     "predict": "label pictures with a trained model and flag what it does not know",
     "rescore": "add a detector to a finished run, from its stored outputs",
@@ -30,19 +31,11 @@ madod VERB --help says what a verb takes. Start with: madod demo"""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if not words or words[0] in ("-h", "--help", "help"):
-        width = max(map(len, VERBS))
-        sys.stdout.write(HELP.format(verbs="\n".join(f"  {v:{width}}  {what}" for v, what in VERBS.items())) + "\n")
-        return 0
-    if words[0] in ("-V", "--version"):
-        sys.stdout.write(f"madod {__version__}\n")
-        return 0
-    if words[0] not in VERBS:
-        return refuse(f"there is no verb {words[0]!r}{nearest(words[0], tuple(VERBS))}; there are: {', '.join(VERBS)}")
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
     try:
-        return int(importlib.import_module(f"madod.cli.{words[0]}").main(words[1:]))
+        code = answer(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()  # a reader who left is noticed here, not when the program ends
+        return code
     except InputError as error:
         return refuse(str(error))
     except BrokenPipeError:
@@ -55,6 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refuse(system_sentence(error))
     except MemoryError:
         return refuse("there is not enough memory for this: use smaller images (--size) or a smaller --batch")
+
+
+def answer(words: list[str]) -> int:
+    """Find the verb and run it."""
+    if not words or words[0] in ("-h", "--help", "help"):
+        width = max(map(len, VERBS))
+        sys.stdout.write(HELP.format(verbs="\n".join(f"  {v:{width}}  {what}" for v, what in VERBS.items())) + "\n")
+        return 0
+    if words[0] in ("-V", "--version"):
+        sys.stdout.write(f"madod {__version__}\n")
+        return 0
+    if words[0] not in VERBS:
+        raise InputError(
+            f"there is no verb {words[0]!r}{nearest(words[0], tuple(VERBS))}; there are: {', '.join(VERBS)}"
+        )
+    return int(importlib.import_module(f"madod.cli.{words[0]}").main(words[1:]))
 
 
 def refuse(sentence: str) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from madod.cli.arguments import Switch, cache_folder, parse, torch_device
+from madod.cli.datasets import Opening, open_dataset, warn_of_differences
 from madod.cli.progress import shown
 from madod.errors import InputError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from madod.benchmark.record import RunSpec
     from madod.benchmark.run import Outcome
     from madod.data.base import DomainDataset
+    from madod.models.weights import Weights
     from madod.training import Progress
 
 ABOUT = """Train a classifier on several domains.
@@ -37,6 +39,8 @@ class Train:
     """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
     """Folder for the model, its record and its history."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Folder that a known dataset lies in; `madod data NAME --root DIR` fetches or checks it."""
     algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "madod"
     """Training method; `madod list algorithms` lists them."""
     test_domain: Annotated[str | None, tyro.conf.arg(metavar="DOMAIN")] = None
@@ -48,7 +52,11 @@ class Train:
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Training steps; 500 for small_cnn, 1000 for others."""
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """small_cnn, resnet18 or resnet50; small_cnn up to 48 px, else resnet18."""
+    """small_cnn, resnet18, resnet50 (strides in the 3x3 convolutions, v1.5, as torchvision's weights have them) or
+    resnet50_v1 (strides in the first 1x1, v1); small_cnn up to 48 px, else resnet18. A file cannot tell v1 from v1.5
+    by its shapes: take what its source says."""
+    pretrained: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "none"
+    """Weights that the backbone starts with: a .safetensors, .pth or .pt file, or efficientnet_lite0 (a package)."""
     translate: Literal["munit", "augment"] = "munit"
     """G, or plain augmentation in its place."""
     translate_steps: int = 200
@@ -60,7 +68,7 @@ class Train:
     split_seed: int = 0
     """Seed of the division into training and held-out images."""
     size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
-    """Side of the square that a folder's pictures are squeezed to, in pixels; 32 or 64 by the pictures' own size."""
+    """Side of the square that pictures are squeezed to; 224 in known datasets, 32 or 64 by a folder's own pictures."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""
     device: str = "auto"
@@ -75,7 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     """Train, save, and say how it did."""
     how, given = arguments_of(arguments)
     with shown(how.quiet) as progress:
-        dataset = open_dataset(how, progress)
+        dataset = open_dataset(how.data, Opening(how.root, how.size, how.skip_bad, how.cache), progress)
+        warn_of_differences(dataset)
         outcome = trained(how, given, dataset, progress)
     sys.stdout.write(summary(how, outcome))
     return 0
@@ -84,9 +93,11 @@ def main(arguments: Sequence[str]) -> int:
 def arguments_of(arguments: Sequence[str]) -> tuple[Train, dict[str, Any]]:
     """Return the common arguments, and the hyper-parameters of the algorithm that differ from its presets."""
     from madod.algorithms.base import ALGORITHMS
+    from madod.benchmark.run import hparams
 
-    config = ALGORITHMS[_wanted_algorithm(arguments)].Config
-    default = config(**config.scratch)
+    algorithm = _wanted(arguments, "--algorithm", Train.algorithm)
+    config, pretrained = ALGORITHMS[algorithm].Config, _wanted(arguments, "--pretrained", Train.pretrained) != "none"
+    default = config(**hparams(algorithm, pretrained=pretrained))
     form = dataclasses.make_dataclass(
         "TrainWithConfig", [("common", Train), ("method", config, dataclasses.field(default=default))], frozen=True
     )
@@ -94,48 +105,31 @@ def arguments_of(arguments: Sequence[str]) -> tuple[Train, dict[str, Any]]:
     return both.common, dataclasses.asdict(both.method)
 
 
-def _wanted_algorithm(arguments: Sequence[str]) -> str:
-    """Return the word behind --algorithm, which decides what other flags there are."""
-    wanted = Train.algorithm
-    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        if word == "--algorithm":
+def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
+    """Return the word behind a flag that decides what other flags there are or start with."""
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=False):
+        if word == flag:
             wanted = following
-        elif word.startswith("--algorithm="):
+        elif word.startswith(f"{flag}="):
             wanted = word.partition("=")[2]
     return wanted
-
-
-def open_dataset(how: Train, progress: "Progress") -> "DomainDataset":
-    """Return the dataset of a name, or the folder of a path."""
-    from madod.data.base import DATASETS
-    from madod.data.folder import Folder
-
-    if Path(how.data).is_dir() or how.data not in DATASETS:
-        if not Path(how.data).exists():
-            known = ", ".join(name for name in DATASETS if name != "folder")
-            raise InputError(f"there is no folder {how.data}, and no dataset of that name (there are: {known})")
-        return Folder(
-            Path(how.data),
-            size=how.size,
-            skip_bad=how.skip_bad,
-            cache=cache_folder(how.cache) / "images",
-            progress=lambda done, total: progress("decoding", done, total),
-        )
-    return DATASETS[how.data]()
 
 
 def trained(how: Train, hparams: dict[str, Any], dataset: "DomainDataset", progress: "Progress") -> "Outcome":
     """Carry the run through."""
     from madod.benchmark.run import DETECTORS_OF_THE_PAPER, run
     from madod.detectors.base import DETECTORS
+    from madod.models.pretrained import pretrained
 
     DETECTORS[how.detector]  # an unknown name is refused before anything long starts
+    weights = pretrained(how.pretrained)
     return run(
-        spec_of(how, hparams, dataset),
+        spec_of(how, hparams, dataset, weights),
         dataset,
         out=how.out,
         cache=cache_folder(how.cache),
         device=torch_device(how.device),
+        weights=weights,
         detectors=tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, how.detector))),
         ship=how.detector,
         waive_gate=how.waive_gate,
@@ -143,19 +137,29 @@ def trained(how: Train, hparams: dict[str, Any], dataset: "DomainDataset", progr
     )
 
 
-def spec_of(how: Train, hparams: dict[str, Any], dataset: "DomainDataset") -> "RunSpec":
+def spec_of(
+    how: Train, hparams: dict[str, Any], dataset: "DomainDataset", weights: "Weights | None" = None
+) -> "RunSpec":
     """Return the run that the arguments describe, with what was left open filled in."""
     from madod.benchmark.record import RunSpec
     from madod.models.backbones import check_backbone
+    from madod.models.pretrained import PACKAGED
 
-    backbone = check_backbone(how.backbone or ("small_cnn" if dataset.shape[1] <= 48 else "resnet18"))
+    if weights is not None and how.backbone is None and how.pretrained not in PACKAGED:
+        raise InputError(f"--pretrained {how.pretrained} needs the network that it is for: give --backbone too")
+    usual = "small_cnn" if dataset.shape[1] <= 48 else "resnet18"
+    packaged = PACKAGED.get(how.pretrained)
+    backbone = check_backbone(how.backbone or (packaged.backbone if packaged else usual))
     steps = how.steps if how.steps is not None else 500 if backbone == "small_cnn" else 1000
     for flag, number in (("--steps", steps), ("--translate-steps", how.translate_steps)):
         if number < 1:
             raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
+    for flag, number in (("--seed", how.seed), ("--split-seed", how.split_seed)):
+        if number < 0:
+            raise InputError(f"{flag} {number} is no seed: give 0 or more")
     return RunSpec(
         how.data, how.test_domain, how.ood_class, how.algorithm, how.seed, how.split_seed, steps, backbone,
-        how.translate, how.translate_steps, hparams,
+        how.translate, how.translate_steps, hparams, weights.label if weights else None,
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ class Folder(DomainDataset):
         size = size or choose_size([picture.path for picture in pictures])
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
         if found.bad:
-            _report_bad(found.bad, len(pictures), self.name, skip_bad)
+            report_bad(found.bad, len(pictures), self.name, skip_bad)
         kept = [pictures[k] for k in found.kept]
         self.domains, self.classes = _require_two(kept, self.name)
         self.shape = (3, size, size)
@@ -85,9 +85,9 @@ def find_pictures(root: Path) -> list[Picture]:
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
     pictures, others = [], Counter[str]()
-    for domain in _listing(root).folders:
-        for label in _listing(domain).folders if _place(domain) != _place(root) else ():
-            for file in _files_below(label, {_place(root), _place(domain)}):
+    for domain in listing(root).folders:
+        for label in listing(domain).folders if _place(domain) != _place(root) else ():
+            for file in files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
                     pictures.append(Picture(_folder_name(domain), _folder_name(label), file))
                 else:
@@ -109,7 +109,7 @@ def choose_size(paths: Sequence[Path]) -> int:
     return 32 if sides and statistics.median(sides) <= 48 else 64
 
 
-def _listing(folder: Path) -> Listing:
+def listing(folder: Path) -> Listing:
     """Return what a person sees in a folder, sorted by name."""
     try:
         items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
@@ -120,15 +120,15 @@ def _listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+def files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Yield the files at any depth; a link back to a folder already seen is not followed."""
     if _place(folder) in seen:
         return
     seen.add(_place(folder))
-    folders, files = _listing(folder)
+    folders, files = listing(folder)
     yield from files
     for inner in folders:
-        yield from _files_below(inner, seen)
+        yield from files_below(inner, seen)
 
 
 def _place(folder: Path) -> tuple[int, int]:
@@ -146,7 +146,7 @@ def _folder_name(folder: Path) -> str:
 
 
 def _nothing_found(root: Path, others: Counter[str]) -> str:
-    folders, files = _listing(root)
+    folders, files = listing(root)
     if not folders and not files:
         return f"the folder {root} is empty; {LAYOUT}"
     if loose := _pictures_in(folders):
@@ -161,11 +161,11 @@ def _nothing_found(root: Path, others: Counter[str]) -> str:
 
 
 def _pictures_in(folders: Iterable[Path]) -> list[Path]:
-    return [file for folder in folders for file in _listing(folder).files if is_picture(file)]
+    return [file for folder in folders for file in listing(folder).files if is_picture(file)]
 
 
 def _warn_of_others(root: Path, others: Counter[str]) -> None:
-    if loose := _pictures_in([root, *_listing(root).folders]):
+    if loose := _pictures_in([root, *listing(root).folders]):
         log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
@@ -184,7 +184,8 @@ def _require_two(pictures: Sequence[Picture], name: str) -> tuple[tuple[str, ...
     return domains, classes
 
 
-def _report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> None:
+def report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> None:
+    """Refuse pictures that cannot be read, all of them by name, or warn where they are to be left out."""
     lines = "".join(f"\n  {image.name}: {image.reason}" for image in bad)
     if skip:
         log.warning("left out %d of %d pictures in %s that cannot be read:%s", len(bad), total, name, lines)
