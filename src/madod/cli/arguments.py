@@ -31,8 +31,8 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
 
 def sentence(panel: str, verb: str) -> str:
     """Return what a boxed message says, as one plain sentence."""
-    inside = [line.strip("│ ") for line in panel.splitlines() if line.startswith("│")]
-    said = [line for line in inside if line.strip("─")]
+    inside = [line.strip("│ ") for line in panel.splitlines()[1:]]  # below the title; drawn in ASCII it has no sides
+    said = [line for line in inside if line.strip("─-╰╯")]
     reason = " ".join(line for line in said if "full helptext" not in line)
     for aside in (". Got errors:", " Argument helptext:", f" madod {verb} --help"):
         reason = reason.partition(aside)[0]

@@ -1,0 +1,199 @@
+"""The command line itself: help, lists, wrong words, and being interrupted."""
+
+import dataclasses
+import importlib
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import tyro
+
+from madod.cli.list import PACKAGES
+from madod.cli.main import VERBS, main
+from madod.cli.progress import lines, shown
+from madod.registry import Registry
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "madod.cli.main", *words], env=os.environ | environment, capture_output=True, text=True,
+        encoding="utf-8", check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
+def test_help_names_every_verb(words, capsys):
+    assert main(words) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    for verb, what in VERBS.items():
+        assert any(line.split()[:1] == [verb] and what in line for line in said.out.splitlines())
+
+
+def test_version(capsys):
+    from madod import __version__
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"madod {__version__}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself_and_all_of_its_arguments(verb, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([verb, "--help"])
+    assert stop.value.code in (0, None)
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert f"madod {verb}" in said.out
+    module = importlib.import_module(f"madod.cli.{verb}")
+    form = next(getattr(module, name) for name in vars(module) if name.lower() == verb)
+    positional = tyro.conf.Positional
+    for field in dataclasses.fields(form):
+        if positional not in getattr(field.type, "__metadata__", ()):
+            assert f"--{field.name.replace('_', '-')}" in said.out, field.name
+
+
+def test_train_shows_the_fields_of_the_algorithm_that_is_named(capsys):
+    shown = {}
+    for algorithm in ("madod", "irm"):
+        with pytest.raises(SystemExit):
+            main(["train", "--algorithm", algorithm, "--help"])
+        shown[algorithm] = capsys.readouterr().out
+    assert "--pseudo-units" in shown["madod"]
+    assert "--pseudo-units" not in shown["irm"]
+    assert "--anneal" in shown["irm"]
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_lists_are_sorted_and_say_something_of_everything(kind, capsys):
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert list(rows) == sorted(rows)
+    assert rows.keys() == set(Registry(kind, PACKAGES[kind]))
+    assert len(rows) >= 2
+    assert all(len(summary.split()) > 2 for summary in rows.values())
+    assert main(["list", kind]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in table] == list(rows)
+    for line, summary in zip(table, rows.values(), strict=True):
+        assert line.endswith(summary)
+
+
+def test_lists_hold_what_the_readme_promises(capsys):
+    promised = {"algorithms": {"madod", "erm"}, "detectors": {"msp", "energy", "ddu"}, "datasets": {"digits", "folder"}}
+    for kind, names in promised.items():
+        main(["list", kind, "--json"])
+        assert names <= json.loads(capsys.readouterr().out).keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
+        (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
+        (["list", "algorithm"], "invalid choice 'algorithm'"),
+        (["list"], "{algorithms,detectors,datasets}"),
+        (["predict"], "MODEL"),
+        (["demo", "--sed", "3"], "--sed"),
+    ],
+)
+def test_wrong_words_get_one_sentence_and_code_2(words, said, capsys):
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("madod: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+def test_wrong_words_get_a_sentence_where_boxes_cannot_be_drawn():
+    for encoding in ("ascii", "utf-8"):
+        said = run("list", "algorithm", PYTHONIOENCODING=encoding)
+        assert said.returncode == 2
+        assert said.stderr.startswith("madod: invalid choice 'algorithm'")
+        assert "'detectors'" in said.stderr
+        assert said.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "detectors", "--json"], ["nonsense"]])
+def test_quick_answers_import_nothing_heavy(words):
+    script = (
+        "import sys; from madod.cli.main import main; main(sys.argv[1:]); "
+        "print(sorted({'torch', 'numpy', 'PIL', 'sklearn', 'pandas', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def replaced(monkeypatch, error: BaseException) -> None:
+    """Make `madod list` fail in this way."""
+
+    def fail(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr(importlib.import_module("madod.cli.list"), "main", fail)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "stopped; the same command goes on from the last checkpoint"),
+        (OSError(28, "No space left on device", "a/b"), 2, "the disk is full at a/b"),
+        (PermissionError(13, "Permission denied", "a/b"), 2, "the system refused at a/b: Permission denied"),
+        (MemoryError(), 2, "not enough memory"),
+    ],
+)
+def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, code, said):
+    replaced(monkeypatch, error)
+    assert main(["list", "algorithms"]) == code
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.strip().count("\n") == 0
+
+
+def test_a_bug_is_not_dressed_up_as_the_users_mistake(monkeypatch):
+    replaced(monkeypatch, KeyError("a bug"))
+    with pytest.raises(KeyError):
+        main(["list", "algorithms"])
+
+
+@pytest.mark.parametrize("words", [["--help"], ["list", "algorithms"]])
+def test_a_reader_who_leaves_is_no_error(words):
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "madod.cli.main", *words],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_progress_is_lines_where_nobody_watches_and_nothing_when_quiet(capsys, monkeypatch):
+    with shown(quiet=True) as report:
+        report("a", 1, 1)
+    assert capsys.readouterr().err == ""
+    with shown(quiet=False) as report:
+        for done in range(4):
+            report("b", done, 3)
+    assert capsys.readouterr().err == "b: 3 of 3\n"
+    monkeypatch.setattr("madod.cli.progress.EVERY", 0.0)
+    report = lines()
+    report("c", 1, 3)
+    assert capsys.readouterr().err == "c: 1 of 3\n"
+
+
+def test_progress_is_bars_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with shown(quiet=False) as report:
+        report("stage", 2, 3)
+        report("stage", 3, 3)
+    said = capsys.readouterr().err
+    assert "stage" in said
+    assert "3/3" in said
