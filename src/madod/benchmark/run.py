@@ -71,6 +71,11 @@ def run(
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
         parts = Split(*(pool.to(device) for pool in parts))
         data = parts.source.fingerprint()
+    if not len(parts.val):
+        raise InputError(
+            f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
+            "add more pictures, three of a class in a domain at least"
+        )
     if (out / "record.json").exists():
         return recalled(spec, parts, data, out, ship)
     method = ALGORITHMS[spec.algorithm]
