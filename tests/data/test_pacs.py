@@ -4,21 +4,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from madod.cli.main import main
 from madod.data.base import DATASETS
 from madod.data.pacs import Pacs
 from madod.data.published import Absent
 from madod.errors import InputError
+from tests.data.miniatures import REAL, picture
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
 OFFICIAL = {"photo": 1670, "art_painting": 2048, "cartoon": 2344, "sketch": 3929}
-
-
-def picture(path: Path, colour=(10, 20, 30)) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (20, 20), colour).save(path)
 
 
 def miniature(home: Path, names=Pacs.domains) -> None:
