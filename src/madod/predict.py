@@ -20,6 +20,7 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.layers import NormName
 from madod.storage import read_tensors, under, write_json, write_tensors
 
 FORMAT = 1
@@ -49,6 +50,7 @@ class Card:
     detector: str
     threshold: float
     provenance: dict[str, Any]
+    norm: NormName = "group"
     format: int = FORMAT
 
 
@@ -128,7 +130,7 @@ def load(folder: Path | str) -> Model:
             f"the model in {home} is damaged or was changed by hand: its checksum does not fit; train it again"
         )
     tensors, _ = read_tensors(home / "model.safetensors")
-    make_net = partial(build, card.backbone, channels=card.shape[0], classes=len(card.classes), seed=0)
+    make_net = partial(build, card.backbone, channels=card.shape[0], classes=len(card.classes), seed=0, norm=card.norm)
     net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
     net.load_state_dict(under(tensors, "net."))
     return Model(net, DETECTORS[card.detector]().load_state(under(tensors, "detector.")), card)

@@ -19,6 +19,7 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.weights import Weights
 from madod.storage import whole, write_json
 from madod.training import Progress, train
 from madod.translation.judge import Bounds, Judgement, gate, grid, judge
@@ -41,7 +42,15 @@ class Generator:
 
 
 def generator(
-    split: Split, *, steps: int, backbone: str, augment: Augmentation, cache: Path, progress: Progress, waive: bool
+    split: Split,
+    *,
+    steps: int,
+    backbone: str,
+    augment: Augmentation,
+    cache: Path,
+    progress: Progress,
+    waive: bool,
+    weights: Weights | None = None,
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
@@ -50,7 +59,8 @@ def generator(
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
     facts |= {"architecture": asdict(architecture), "config": asdict(config)}
-    facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(), asdict(augment)]}
+    start = [] if weights is None else [weights.sha256]
+    facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(weights), asdict(augment), *start]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +69,7 @@ def generator(
             munit = _trained(split.source, steps, folder, key, progress)
             translate = freeze(munit, architecture).to(split.source.device)
             save(translate, folder / "generator.safetensors")
-            label = _source_classifier(split.source, backbone, augment, folder / "judge", key, progress)
+            label = _source_classifier(split.source, backbone, weights, augment, folder / "judge", key, progress)
             _judge(translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
@@ -95,19 +105,27 @@ def plain(augmentation: Augmentation) -> Generator:
     return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
 
 
-def _judge_config() -> dict[str, Any]:
+def _judge_config(weights: Weights | None) -> dict[str, Any]:
     config = ALGORITHMS["erm"].Config
-    return asdict(config(**config.scratch))
+    return asdict(config(**config.scratch) if weights is None else config())
 
 
 def _source_classifier(
-    source: Pool, backbone: str, augment: Augmentation, out: Path, identity: str, progress: Progress
+    source: Pool,
+    backbone: str,
+    weights: Weights | None,
+    augment: Augmentation,
+    out: Path,
+    identity: str,
+    progress: Progress,
 ) -> Any:
     """Return the verdict (n,) of an ERM trained on the source images."""
     method = ALGORITHMS["erm"]
-    make_net = partial(build, backbone, channels=source.shape[0], classes=len(source.classes), seed=SEED)
+    make_net = partial(
+        build, backbone, channels=source.shape[0], classes=len(source.classes), seed=SEED, weights=weights
+    )
     setting = Setting(make_net, len(source.domains), nn.Identity(), augment, JUDGE_STEPS)
-    learner = method(method.Config(**_judge_config()), setting, torch.Generator(source.device).manual_seed(SEED))
+    learner = method(method.Config(**_judge_config(weights)), setting, torch.Generator(source.device).manual_seed(SEED))
     learner.to(source.device)
     rng = np.random.default_rng(SEED)
     train(

@@ -32,11 +32,21 @@ class RunSpec:
     translate_steps: int = 200
     hparams: Mapping[str, Any] = field(default_factory=dict)
     """Every hyper-parameter of the algorithm, defaults included."""
+    pretrained: str | None = None
+    """File name and sha256 of the weights that the backbone starts with (`Weights.label`); the name decides nothing."""
+
+    @property
+    def start(self) -> str:
+        """The checksum of the pretrained weights; empty where there are none."""
+        return (self.pretrained or "").rpartition("sha256:")[2]
 
     @property
     def id(self) -> str:
-        """A readable prefix, then a hash of everything."""
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        """A readable prefix, then a hash of everything that decides numbers."""
+        facts = asdict(self)
+        del facts["pretrained"]
+        facts |= {"pretrained": self.start} if self.start else {}
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
         return f"{'-'.join(known)}-{digest[:8]}"
 

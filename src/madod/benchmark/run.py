@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.layers import usual_norm
+from madod.models.weights import Weights
 from madod.predict import Card, Model, load
 from madod.training import History, Progress, silent, train, write_history
 
@@ -43,10 +46,10 @@ class Outcome:
     grid: Path | None
 
 
-def hparams(algorithm: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return every hyper-parameter of an algorithm that starts from scratch, with those given in place."""
+def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
+    """Return every hyper-parameter of an algorithm that starts from scratch, or not, with those given in place."""
     config = ALGORITHMS[algorithm].Config
-    return asdict(config(**config.scratch | dict(given or {})))
+    return asdict(config(**({} if pretrained else config.scratch) | dict(given or {})))
 
 
 def run(
@@ -56,6 +59,7 @@ def run(
     out: Path,
     cache: Path,
     device: torch.device,
+    weights: Weights | None = None,
     detectors: Sequence[str] = DETECTORS_OF_THE_PAPER,
     ship: str = "energy",
     waive_gate: bool = False,
@@ -63,9 +67,11 @@ def run(
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
-    Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `ship`
-    names the detector that goes with the saved model.
+    Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
+    are those that the spec names; `ship` names the detector that goes with the saved model.
     """
+    if spec.start != (weights.sha256 if weights else ""):
+        raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
@@ -83,8 +89,9 @@ def run(
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator"):
-            made = translator(spec, dataset, parts, cache=cache, progress=progress, waive=waive_gate)
-    learner = method(config, setting(spec, dataset, parts, made), torch.Generator(device).manual_seed(spec.seed))
+            made = translator(spec, dataset, parts, weights, cache=cache, progress=progress, waive=waive_gate)
+    known = setting(spec, dataset, parts, made, weights)
+    learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data}"
     with clocked(seconds, "training"):
@@ -118,6 +125,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         detector=ship,
         threshold=result.thresholds[ship],
         provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
+        norm=usual_norm(pretrained=spec.pretrained is not None),
     )
     Model(net.cpu(), result.detectors[ship], card).save(out / "model")
     if outcome.grid is not None:
@@ -138,11 +146,14 @@ def recalled(spec: RunSpec, parts: Split, data: str, out: Path, ship: str) -> Ou
     return Outcome(record, parts, result, [json.loads(line) for line in lines], grid if grid.exists() else None)
 
 
-def setting(spec: RunSpec, dataset: DomainDataset, parts: Split, made: Generator | None) -> Setting:
+def setting(
+    spec: RunSpec, dataset: DomainDataset, parts: Split, made: Generator | None, weights: Weights | None
+) -> Setting:
     """Return what the method knows beforehand; every network it makes gets a seed of its own."""
     source, seeds = parts.source, itertools.count(spec.seed * 1000)
+    make_net = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes), weights=weights)
     return Setting(
-        make_net=lambda: build(spec.backbone, channels=source.shape[0], classes=len(source.classes), seed=next(seeds)),
+        make_net=lambda: make_net(seed=next(seeds)),
         domains=len(source.domains),
         translate=nn.Identity() if made is None else made.translate,
         augment=dataset.augmentation,
@@ -151,13 +162,20 @@ def setting(spec: RunSpec, dataset: DomainDataset, parts: Split, made: Generator
 
 
 def translator(
-    spec: RunSpec, dataset: DomainDataset, parts: Split, *, cache: Path, progress: Progress, waive: bool
+    spec: RunSpec,
+    dataset: DomainDataset,
+    parts: Split,
+    weights: Weights | None,
+    *,
+    cache: Path,
+    progress: Progress,
+    waive: bool,
 ) -> Generator:
     """Return G, or plain augmentation where the spec asks for the control."""
     if spec.translate == "augment":
         return plain(dataset.augmentation)
     return generator(
-        parts, steps=spec.translate_steps, backbone=spec.backbone, augment=dataset.augmentation,
+        parts, steps=spec.translate_steps, backbone=spec.backbone, weights=weights, augment=dataset.augmentation,
         cache=cache, progress=progress, waive=waive,
     )  # fmt: skip
 
