@@ -52,9 +52,9 @@ class Train:
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Training steps; 500 for small_cnn, 1000 for others."""
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """small_cnn, resnet18, resnet50 (strides in the 3x3 convolutions, v1.5, as torchvision's weights have them) or
-    resnet50_v1 (strides in the first 1x1, v1); small_cnn up to 48 px, else resnet18. A file cannot tell v1 from v1.5
-    by its shapes: take what its source says."""
+    """small_cnn, wrn_16_2, efficientnet_lite0, resnet18, resnet50, resnet50_v1, or timm:NAME where timm is installed;
+    small_cnn up to 48 px, else resnet18. Pretrained files of ResNet-50 do not show by their shapes which they are for:
+    resnet50 is v1.5 (3x3 convolutions carry the strides: torchvision's weights), resnet50_v1 v1 (the first 1x1 do)."""
     pretrained: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "none"
     """Weights that the backbone starts with: a .safetensors, .pth or .pt file, or efficientnet_lite0 (a package)."""
     translate: Literal["munit", "augment"] = "munit"

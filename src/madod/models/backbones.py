@@ -5,16 +5,20 @@ are frozen. So one joint pass over all images of a meta-step equals separate pas
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
 
 from madod.errors import InputError, nearest
 from madod.models.classifier import Classifier
+from madod.models.efficientnet import efficientnet_lite0
+from madod.models.from_timm import PREFIX, check_timm, timm_backbone
 from madod.models.layers import NORMS, Featurizer, Norm, Normalize, NormName, group_norm, usual_norm
 from madod.models.pretrained import fill
 from madod.models.resnet import resnet18, resnet50, resnet50_v1
 from madod.models.weights import Weights
+from madod.models.wide_resnet import wrn_16_2
 
 
 def small_cnn(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
@@ -31,15 +35,25 @@ BACKBONES: dict[str, Callable[[int, Norm], Featurizer]] = {
     "resnet18": resnet18,
     "resnet50": resnet50,
     "resnet50_v1": resnet50_v1,
+    "efficientnet_lite0": efficientnet_lite0,
+    "wrn_16_2": wrn_16_2,
 }
 
 
 def check_backbone(name: str) -> str:
     """Return the name, or say which there are."""
+    if name.startswith(PREFIX):
+        return check_timm(name)
     if name not in BACKBONES:
         allowed = ", ".join(BACKBONES)
-        raise InputError(f"no backbone {name!r}{nearest(name, tuple(BACKBONES))}; there are: {allowed}")
+        raise InputError(f"no backbone {name!r}{nearest(name, tuple(BACKBONES))}; there are: {allowed}, {PREFIX}NAME")
     return name
+
+
+def maker(name: str) -> Callable[[int, Norm], Featurizer]:
+    """Return what makes the network of a name."""
+    check_backbone(name)
+    return partial(timm_backbone, name.removeprefix(PREFIX)) if name.startswith(PREFIX) else BACKBONES[name]
 
 
 def build(
@@ -57,9 +71,7 @@ def build(
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        featurizer = BACKBONES[check_backbone(name)](
-            channels, NORMS[norm or usual_norm(pretrained=weights is not None)]
-        )
+        featurizer = maker(name)(channels, NORMS[norm or usual_norm(pretrained=weights is not None)])
         if weights is not None:
             fill(featurizer, weights, name)
         return Classifier(featurizer.net, featurizer.features, classes)
