@@ -152,3 +152,15 @@ def test_the_real_pacs_has_the_official_counts(tmp_path):
     assert {name: sum(counts.values()) for name, counts in dataset.tally().items()} == OFFICIAL
     assert dataset.differences() == ()
     assert dataset.read("photo").images.shape == (1670, 3, 16, 16)
+
+
+def test_training_opens_it_by_its_root(root, tmp_path, capsys, caplog):
+    for domain in Pacs.domains:
+        for k, label in enumerate(Pacs.classes):
+            for n in range(5):
+                picture(root / "PACS" / domain / label / f"{n}.png", (30 * k, 40 * n, 0))
+    words = ["train", "pacs", "--algorithm", "erm", "--translate", "augment", "--steps", "2", "--size", "16", "--quiet"]
+    places = ["--root", str(root), "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "model")]
+    assert main([*words, *places, "--test-domain", "photo", "--ood-class", "person"]) == 0
+    assert "unseen domain photo: " in capsys.readouterr().out
+    assert "this is not the whole official pacs: photo has 35 images instead of 1,670" in caplog.text
