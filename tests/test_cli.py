@@ -139,7 +139,7 @@ def replaced(monkeypatch, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "stopped; the same command goes on from the last checkpoint"),
+        (KeyboardInterrupt(), 130, "stopped; a training goes on from its last checkpoint"),
         (OSError(28, "No space left on device", "a/b"), 2, "the disk is full at a/b"),
         (PermissionError(13, "Permission denied", "a/b"), 2, "the system refused at a/b: Permission denied"),
         (MemoryError(), 2, "not enough memory"),
@@ -197,3 +197,15 @@ def test_progress_is_bars_on_a_terminal(capsys, monkeypatch):
     said = capsys.readouterr().err
     assert "stage" in said
     assert "3/3" in said
+
+
+@pytest.mark.parametrize(
+    "words", [("--lr", "-1"), ("--lr", "nan"), ("--tasks", "0"), ("--shots", "0"), ("--views", "0"), ("--batch", "0"),
+              ("--weight-decay", "-1"), ("--invariance", "-0.1"), ("--inner-lr", "0")],
+)  # fmt: skip
+def test_numbers_that_no_training_can_start_with_are_refused(words, tmp_path, capsys):
+    assert main(["train", "digits", "--out", str(tmp_path / "out"), *words]) == 2
+    error = capsys.readouterr().err
+    assert words[0] in error
+    assert "Traceback" not in error
+    assert not (tmp_path / "out").exists()

@@ -242,7 +242,7 @@ def test_retention_and_diversity_by_hand():
 
     assert domain_distance(held_out) == pytest.approx(100 / 255)
     copying = judge(lambda images, rng: images, verdict, held_out, seeded())
-    assert (copying.retention, copying.diversity, copying.images) == (pytest.approx(0.75), 0.0, 8)
+    assert (copying.retention, copying.diversity, copying.images, copying.clean) == (1.0, 0.0, 8, pytest.approx(0.75))
     shifts = iter([0.0, 0.1])
     moving = judge(lambda images, rng: images + next(shifts), verdict, held_out, seeded())
     assert moving.diversity == pytest.approx(0.1 * 255 / 100, rel=1e-5)

@@ -16,6 +16,7 @@ class Entry(NamedTuple):
     """Where a registered class is written and what it says of itself."""
 
     module: str
+    cls: str
     summary: str
 
 
@@ -58,7 +59,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             if name not in self.entries:
                 known = ", ".join(self)
                 raise InputError(f"no {self.kind} {name!r}{nearest(name, tuple(self))}; there are: {known}")
-            importlib.import_module(self.entries[name].module)
+            entry = self.entries[name]
+            self._classes[name] = getattr(importlib.import_module(entry.module), entry.cls)
         return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
@@ -78,4 +80,4 @@ def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
         for mark in node.decorator_list:
             if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
                 summary = (ast.get_docstring(node) or "").split("\n")[0]
-                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", summary)
+                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", node.name, summary)

@@ -20,7 +20,7 @@ from madod.errors import InputError
 def whole(path: Path) -> Iterator[Path]:
     """Give a name to write to, then put what was written in its place at once; on any failure leave nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.part")  # one name, so that what a killed process left is overwritten
     try:
         yield part
         with part.open("rb") as file:

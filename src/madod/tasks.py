@@ -28,7 +28,7 @@ class Batch(NamedTuple):
 
     def by_domain(self, domains: int) -> "list[Batch]":
         """Return one batch a domain."""
-        return [Batch(self.x[self.d == k], self.y[self.d == k], self.d[self.d == k]) for k in range(domains)]
+        return [Batch(*(column[self.d == k] for column in self)) for k in range(domains)]
 
 
 class Task(NamedTuple):

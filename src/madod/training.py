@@ -71,6 +71,7 @@ def train(
     identity: str,
     stage: str = "training",
     progress: Progress = silent,
+    remedy: str = "lower the learning rate (--lr) and start again with a fresh --out",
     cadence: Cadence = USUAL,
 ) -> History:
     """Train to `steps`, resuming from `out/checkpoint.safetensors` where there is one, and return the history.
@@ -87,23 +88,20 @@ def train(
         learner.step += 1
         if learner.step % cadence.log == 0 or learner.step == steps:
             history.append({"step": learner.step, **{name: float(term) for name, term in terms.items()}})
-            check_finite(learner, history, stage)
+            check_finite(learner, history, stage, remedy)
             progress(stage, learner.step, steps)
         if learner.step % cadence.checkpoint == 0 or learner.step == steps:
             save_checkpoint(file, learner, rng, identity, history)
     return history
 
 
-def check_finite(learner: Learner, history: History, stage: str) -> None:
+def check_finite(learner: Learner, history: History, stage: str, remedy: str) -> None:
     """Stop at the first loss or weight that is no number, before it is saved."""
     latest = history[-1]
     bad = [name for name, value in latest.items() if not math.isfinite(value)]
     bad += [] if bad else [name for name, value in learner.state_dict().items() if not value.isfinite().all()]
     if bad:
-        raise InputError(
-            f"{stage} broke down by step {latest['step']:.0f}: {bad[0]} is not a finite number; "
-            "lower the learning rate (--lr) and start again"
-        )
+        raise InputError(f"{stage} broke down by step {latest['step']:.0f}: {bad[0]} is not a finite number; {remedy}")
 
 
 def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History) -> None:

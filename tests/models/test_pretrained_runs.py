@@ -120,6 +120,14 @@ def test_a_run_refuses_other_weights_than_it_names(file, tmp_path):
             run(spec, Digits(), out=tmp_path, cache=tmp_path, device=torch.device("cpu"), weights=weights)
 
 
+def test_a_misfit_is_refused_before_g_is_trained(file, tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.benchmark.run.translator", lambda *args, **how: pytest.fail("G came first"))
+    weights = pretrained(str(file))
+    spec = RunSpec("digits", "neon", (), "madod", backbone="resnet50", hparams={}, pretrained=weights.label)
+    with pytest.raises(InputError, match="does not fit resnet50"):
+        run(spec, Digits(), out=tmp_path, cache=tmp_path, device=torch.device("cpu"), weights=weights)
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [

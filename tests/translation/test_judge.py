@@ -50,7 +50,7 @@ def verdict(translate):
 
 def test_a_copying_g_keeps_labels_has_no_diversity_and_is_refused():
     found = verdict(copying)
-    assert found == Judgement(retention=1.0, diversity=0.0, images=36)
+    assert found == Judgement(retention=1.0, diversity=0.0, images=36, clean=1.0)
     with pytest.raises(InputError, match=r"diversity is 0\.00 and should be at least 0\.20") as refusal:
         gate(found, Bounds())
     assert "retention is" not in str(refusal.value)
@@ -74,7 +74,7 @@ def test_a_g_that_restyles_passes():
 
 def test_the_refusal_names_both_and_what_to_type():
     with pytest.raises(InputError) as refusal:
-        gate(Judgement(0.1, 0.05, 10), Bounds())
+        gate(Judgement(0.1, 0.05, 10, 1.0), Bounds())
     said = str(refusal.value)
     for word in ("retention is 0.10", "diversity is 0.05", "--translate-steps", "--translate augment", "--waive-gate"):
         assert word in said
@@ -84,11 +84,11 @@ def test_the_refusal_names_both_and_what_to_type():
 @pytest.mark.parametrize("measured", [(float("nan"), 1.0), (1.0, float("nan"))])
 def test_what_is_no_number_does_not_pass(measured):
     with pytest.raises(InputError):
-        gate(Judgement(*measured, 10), Bounds())
+        gate(Judgement(*measured, 10, 1.0), Bounds())
 
 
 def test_bounds_themselves_pass():
-    gate(Judgement(0.7, 0.2, 10), Bounds())
+    gate(Judgement(0.7, 0.2, 10, 1.0), Bounds())
 
 
 def test_retention_and_diversity_against_loops():
@@ -113,7 +113,8 @@ def test_retention_and_diversity_against_loops():
 
 def test_distance_of_domains_by_hand():
     assert domain_distance(held_out(domains=2)) == pytest.approx(0.5 * 40 / 255, rel=1e-5)
-    assert domain_distance(held_out(domains=1)) == 0  # one domain: between images of a class, here alike
+    with pytest.raises(InputError, match="too few or too alike"):
+        domain_distance(held_out(domains=1))  # one domain: between images of a class, here all alike
 
 
 @pytest.mark.parametrize(("domains", "channels"), [(3, 3), (2, 1), (5, 3)])

@@ -107,14 +107,16 @@ def test_training_reconstructs_better():
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5])
 
 
-@pytest.mark.xfail(strict=True, reason="instance norm after instance norm magnifies a blank picture's gradient")
-def test_a_blank_picture_does_not_drown_the_others():
+def test_a_blank_picture_does_not_blow_the_weights_up():
     sizes, config = preset((3, 32, 32))
     x = torch.rand(6, 3, 32, 32, generator=generator())
     x[0] = 1
     munit = Munit(sizes, config, generator(), seed=0)
     munit.update(Batch(x, torch.zeros(6), torch.zeros(6)))
     assert max(float(weight.grad.abs().max()) for weight in munit.content_encoder.parameters()) < 1e4
+    for _ in range(3):
+        munit.update(Batch(x, torch.zeros(6), torch.zeros(6)))
+    assert all(weight.isfinite().all() for weight in munit.parameters())
 
 
 def test_batches_are_balanced_over_domains():
@@ -172,7 +174,6 @@ def test_shapes(size, channels):
     assert 0 <= restyled.min() <= restyled.max() <= 1
 
 
-@pytest.mark.xfail(raises=RuntimeError, strict=True, reason="the decoder returns multiples of four pixels only")
 @pytest.mark.parametrize("size", [17, 30, 33, 34, 35, 99])
 def test_any_size_trains_and_comes_back(size):
     shape = (3, size, size)

@@ -2,15 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from madod.data.base import Pool
+from madod.errors import InputError
 from madod.models.classifier import Setting
 from madod.registry import Registry
 from madod.search import LogUniform
@@ -33,6 +34,17 @@ class BaseConfig:
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
     """What changes where the backbone starts without pretrained weights."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no training can start with."""
+        for field in fields(self):
+            value, default = getattr(self, field.name), cast(Any, field.default)
+            if type(default) not in (int, float) or default < 0:
+                continue  # no number, or one that may have either sign
+            positive = field.name.endswith("lr") or (type(default) is int and default > 0)
+            if not (value > 0 if positive else value >= 0):
+                least = "above 0" if positive else "0 or more"
+                raise InputError(f"--{field.name.replace('_', '-')} {value} cannot be: it has to be {least}")
 
 
 class Algorithm(nn.Module, ABC):
@@ -58,6 +70,10 @@ class Algorithm(nn.Module, ABC):
     def needs_translate(cls, config: Any) -> bool:
         """Tell whether the method, so configured, restyles images; then a G is made for it."""
         return False
+
+    @classmethod
+    def check(cls, config: Any, source: Pool) -> None:
+        """Refuse images that the method cannot learn from, before anything long starts."""
 
     @property
     def augment(self) -> Transform:

@@ -17,7 +17,7 @@ from madod.equations import energy, energy_margin, l1_invariance
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
 from madod.search import LogUniform, Uniform
-from madod.tasks import Batch, Task, all_units, episodes
+from madod.tasks import Batch, Shelf, Task, all_units, episodes
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,11 @@ class MADOD(Algorithm):
         """R_GI restyles."""
         return bool(config.invariance or config.outer_invariance)
 
+    @classmethod
+    def check(cls, config: MadodConfig, source: Pool) -> None:
+        """Two classes have to be left when pseudo-unknown ones are held out."""
+        Shelf(source).check(config.pseudo_units)
+
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:
         """Yield the tasks of a meta-step."""
         how = self.config
@@ -134,10 +139,11 @@ class MADOD(Algorithm):
         margin = energy_margin(
             energy(query, how.temperature), energy(pseudo, how.temperature), how.margin_in, how.margin_out
         )
-        loss = risk + how.margin * margin
+        terms = {"loss": risk + how.margin * margin, "risk": risk, "margin": margin}
         if how.outer_invariance:
-            loss = loss + how.outer_invariance * invariance(query, logits(psi, sets.query_moved))
-        return {"loss": loss, "risk": risk, "margin": margin}
+            gap = invariance(query, logits(psi, sets.query_moved))
+            terms |= {"loss": terms["loss"] + how.outer_invariance * gap, "invariance": gap}
+        return terms
 
     def adapted(self, sets: Sets, *, steps: int, first_order: bool) -> Params:
         """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""

@@ -30,6 +30,7 @@ SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
 JUDGE_STEPS = 150
 """Steps of the source-trained ERM that judges retention."""
+REMEDY = "look at the images for anything extreme, or do without G (--translate augment)"
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def generator(
     """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
-    facts |= {"architecture": asdict(architecture), "config": asdict(config)}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 2}
     start = [] if weights is None else [weights.sha256]
     facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(weights), asdict(augment), *start]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -84,7 +85,7 @@ def _trained(source: Pool, steps: int, folder: Path, identity: str, progress: Pr
     munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED).to(source.device)
     train(
         munit, source, np.random.default_rng(SEED),
-        steps=steps, out=folder, identity=identity, stage="generator", progress=progress,
+        steps=steps, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
     )  # fmt: skip
     return munit
 
@@ -129,7 +130,8 @@ def _source_classifier(
     learner.to(source.device)
     rng = np.random.default_rng(SEED)
     train(
-        learner, source, rng, steps=JUDGE_STEPS, out=out, identity=identity, stage="judge of G", progress=progress
+        learner, source, rng,
+        steps=JUDGE_STEPS, out=out, identity=identity, stage="judge of G", progress=progress, remedy=REMEDY,
     )  # fmt: skip
     net = learner.deploy(source, rng).eval()
     return lambda images: net(images).logits.argmax(1)

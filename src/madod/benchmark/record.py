@@ -62,8 +62,8 @@ class RunRecord:
     versions: dict[str, str]
     translation: dict[str, Any] | None = None
     """How G was judged, and whether its gate was waived; None where the run uses no G."""
-    data: str = ""
-    """Fingerprint of the training images."""
+    data: dict[str, str] = field(default_factory=dict)
+    """Fingerprints of the images: source, val, and target where there is one."""
 
     def save(self, folder: Path) -> None:
         """Write `record.json`."""

@@ -29,6 +29,7 @@ from madod.models.classifier import Setting
 from madod.models.layers import usual_norm
 from madod.models.weights import Weights
 from madod.predict import Card, Model, load
+from madod.storage import whole
 from madod.training import History, Progress, silent, train, write_history
 
 DETECTORS_OF_THE_PAPER = ("msp", "energy", "ddu")
@@ -72,11 +73,12 @@ def run(
     """
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
+    build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
         parts = Split(*(pool.to(device) for pool in parts))
-        data = parts.source.fingerprint()
+        data = {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
     if not len(parts.val):
         raise InputError(
             f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
@@ -84,8 +86,10 @@ def run(
         )
     if (out / "record.json").exists():
         return recalled(spec, parts, data, out, ship)
+    out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
+    method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator"):
@@ -93,7 +97,7 @@ def run(
     known = setting(spec, dataset, parts, made, weights)
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
-    rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data}"
+    rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
     with clocked(seconds, "training"):
         history = train(
             learner, parts.source, rng,
@@ -129,16 +133,18 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     )
     Model(net.cpu(), result.detectors[ship], card).save(out / "model")
     if outcome.grid is not None:
-        shutil.copyfile(outcome.grid, out / GRID)
+        with whole(out / GRID) as part:
+            shutil.copyfile(outcome.grid, part)
     record.save(out)
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
 
 
-def recalled(spec: RunSpec, parts: Split, data: str, out: Path, ship: str) -> Outcome:
+def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
     """Return a finished run as it left itself; refuse a folder that holds another one."""
     record = load_record(out)
     if (record.spec.id, record.data, load(out).card.detector) != (spec.id, data, ship):
         raise InputError(f"{out} holds a finished run with other settings or images: choose another --out or delete it")
+    (out / "checkpoint.safetensors").unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
     lines = (out / "history.jsonl").read_text(encoding="utf-8").splitlines()

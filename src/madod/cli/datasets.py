@@ -24,6 +24,8 @@ class Opening:
     size: int | None = None
     skip_bad: bool = False
     cache: Path | None = None
+    test_domain: str | None = None
+    ood_classes: tuple[str, ...] = ()
 
 
 def open_dataset(name: str, how: Opening, progress: "Progress") -> "DomainDataset":
@@ -47,6 +49,8 @@ def open_dataset(name: str, how: Opening, progress: "Progress") -> "DomainDatase
             given[word] = value
     if "cache" in takes:
         given["cache"] = cache_folder(how.cache) / "images"
+    if "test_domain" in takes:
+        given |= {"test_domain": how.test_domain, "ood_classes": how.ood_classes}
     if "progress" in takes:
         given["progress"] = lambda done, total: progress("decoding", done, total)
     return make(**given)

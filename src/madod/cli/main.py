@@ -2,6 +2,7 @@
 
 import errno
 import importlib
+import io
 import logging
 import os
 import sys
@@ -31,6 +32,8 @@ madod VERB --help says what a verb takes. Start with: madod demo"""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
     try:
         code = answer(list(sys.argv[1:] if arguments is None else arguments))
@@ -42,11 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing is lost
         return 0
     except KeyboardInterrupt:
-        sys.stderr.write("\nmadod: stopped; the same command goes on from the last checkpoint\n")
+        sys.stderr.write("\nmadod: stopped; a training goes on from its last checkpoint with the same command\n")
         return 130
     except OSError as error:
         return refuse(system_sentence(error))
-    except MemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
         return refuse("there is not enough memory for this: use smaller images (--size) or a smaller --batch")
 
 

@@ -63,13 +63,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def pictures(paths: Sequence[Path]) -> Iterator[Path]:
     """Yield the files themselves, and the pictures inside folders in order of their names."""
+    from madod.data.folder import files_below
     from madod.data.images import is_picture
 
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        inside = sorted(file for file in path.rglob("*") if is_picture(file) and file.is_file())
+        inside = sorted(file for file in files_below(path, set()) if is_picture(file))
         if not inside:
             raise InputError(f"the folder {path} has no pictures in it: give a file, or a folder with pictures")
         yield from inside

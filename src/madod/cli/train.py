@@ -83,7 +83,8 @@ def main(arguments: Sequence[str]) -> int:
     """Train, save, and say how it did."""
     how, given = arguments_of(arguments)
     with shown(how.quiet) as progress:
-        dataset = open_dataset(how.data, Opening(how.root, how.size, how.skip_bad, how.cache), progress)
+        opening = Opening(how.root, how.size, how.skip_bad, how.cache, how.test_domain, how.ood_class)
+        dataset = open_dataset(how.data, opening, progress)
         warn_of_differences(dataset)
         outcome = trained(how, given, dataset, progress)
     sys.stdout.write(summary(how, outcome))
@@ -157,8 +158,9 @@ def spec_of(
     for flag, number in (("--seed", how.seed), ("--split-seed", how.split_seed)):
         if number < 0:
             raise InputError(f"{flag} {number} is no seed: give 0 or more")
+    name = Path(how.data).resolve().name if dataset.name == how.data and Path(how.data).is_dir() else how.data
     return RunSpec(
-        how.data, how.test_domain, how.ood_class, how.algorithm, how.seed, how.split_seed, steps, backbone,
+        name, how.test_domain, how.ood_class, how.algorithm, how.seed, how.split_seed, steps, backbone,
         how.translate, how.translate_steps, hparams, weights.label if weights else None,
     )  # fmt: skip
 

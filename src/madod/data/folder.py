@@ -44,7 +44,8 @@ class Folder(DomainDataset):
 
     Domains and classes are the sorted names of the folders; a class may be missing in some domains. Pictures are
     squeezed to `size` x `size` pixels: without a size 32 where the median shorter side (of an even sample of 256) is
-    at most 48 pixels, else 64. `paths[domain][i]` is the file behind image i of that domain.
+    at most 48 pixels, else 64; pictures of `test_domain` and `ood_classes` have no say in it. `paths[domain][i]` is the
+    file behind image i of that domain.
     """
 
     def __init__(
@@ -55,13 +56,16 @@ class Folder(DomainDataset):
         skip_bad: bool = False,
         cache: Path | None = None,
         progress: Progress | None = None,
+        test_domain: str | None = None,
+        ood_classes: Sequence[str] = (),
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
         if size is not None and size < MIN_SIZE:
             raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
-        size = size or choose_size([picture.path for picture in pictures])
+        seen = [p.path for p in pictures if p.domain != test_domain and p.label not in ood_classes]
+        size = size or choose_size(seen or [picture.path for picture in pictures])
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
         if found.bad:
             report_bad(found.bad, len(pictures), self.name, skip_bad)

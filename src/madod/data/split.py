@@ -43,14 +43,26 @@ def split(
         dataset.check_domain(test_domain)
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
+    hidden |= _unseen_classes(dataset, sources, test_domain) - hidden
     known = _known_classes(dataset, hidden)
     seen = _pool(dataset, sources, hidden, known)
     held = _held_out(seen, holdout, split_seed)
     trainable = seen.y != UNKNOWN
     target = _pool(dataset, [test_domain], hidden, known) if test_domain is not None else seen.subset(torch.arange(0))
     result = Split(seen.subset(_where(trainable & ~held)), seen.subset(_where(trainable & held)), target)
-    _warn_of_gaps(result.source)
+    _warn_of_untested(result.target, ood_classes, test_domain)
     return result
+
+
+def _unseen_classes(dataset: DomainDataset, sources: Sequence[str], test_domain: str | None) -> set[int]:
+    """Return the classes that only the test domain has: nothing can learn them, so there they are unknown."""
+    if test_domain is None or dataset.units != dataset.classes:
+        return set()
+    present = {int(label) for name in sources for label in dataset.read(name).labels.unique()}
+    unseen = {int(label) for label in dataset.read(test_domain).labels.unique()} - present
+    for label in sorted(unseen):
+        log.warning("class %r has no image outside the test domain, so it counts as unknown", dataset.classes[label])
+    return unseen
 
 
 def _known_classes(dataset: DomainDataset, hidden: set[int]) -> list[int]:
@@ -90,8 +102,10 @@ def _where(mask: Tensor) -> Tensor:
     return mask.nonzero()[:, 0]
 
 
-def _warn_of_gaps(source: Pool) -> None:
-    for k, domain in enumerate(source.domains):
-        present = set(source.y[source.d == k].tolist())
-        for missing in (name for c, name in enumerate(source.classes) if c not in present):
-            log.warning("class %r has no training image in domain %r", missing, domain)
+def _warn_of_untested(target: Pool, ood_classes: Sequence[str], test_domain: str | None) -> None:
+    if ood_classes and test_domain is None:
+        log.warning(
+            "%s: left out of training and tested nowhere, since no test domain is named", ", ".join(ood_classes)
+        )
+    elif ood_classes and not (target.y == UNKNOWN).any():
+        log.warning("%s: not in the test domain %r, so nothing unknown is tested", ", ".join(ood_classes), test_domain)

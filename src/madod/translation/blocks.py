@@ -11,6 +11,12 @@ def padded_conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Seq
     return nn.Sequential(nn.ReflectionPad2d(pad), nn.Conv2d(inside, outside, size, stride))
 
 
+def whole_quarters(images: Tensor) -> Tensor:
+    """Return images grown at the right and bottom, by reflection, until two halvings leave whole numbers of pixels."""
+    height, width = images.shape[2:]
+    return F.pad(images, (0, -width % 4, 0, -height % 4), mode="reflect")
+
+
 class InstanceResidual(nn.Module):
     """x + IN(conv(relu(IN(conv(x)))))."""
 

@@ -18,7 +18,7 @@ class Bounds:
     """What a usable G keeps to."""
 
     retention: float = 0.7
-    """At least this share of restylings must keep their label in the eyes of a source-trained classifier."""
+    """At least this share of the images that a source-trained classifier labels right must stay right restyled."""
     diversity: float = 0.2
     """Two restylings of one image must differ at least this much, relative to the same class in two domains."""
 
@@ -30,6 +30,8 @@ class Judgement:
     retention: float
     diversity: float
     images: int
+    clean: float
+    """Share of the original images that the judging classifier labels right."""
 
     def failures(self, bounds: Bounds) -> list[str]:
         """Return a clause for every bound that is missed."""
@@ -45,27 +47,36 @@ class Judgement:
 def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
     """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,).
 
-    Retention is the share of restylings that are still labelled right; diversity the mean distance between two
+    Retention is the share of images labelled right whose restyling still is; diversity the mean distance between two
     restylings of one image over the mean distance between images of one class in two domains.
     """
     order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
-    right = apart = 0.0
+    right = kept = apart = 0.0
     for rows in order.split(128):
         images = held_out.take(rows)
         first, second = translate(images, rng), translate(images, rng)
-        right += float((label(first) == held_out.y[rows]).sum())
+        clean = label(images) == held_out.y[rows]
+        right += float(clean.sum())
+        kept += float((clean & (label(first) == held_out.y[rows])).sum())
         apart += float((first - second).abs().mean((1, 2, 3)).sum())
-    return Judgement(right / len(order), apart / len(order) / domain_distance(held_out.subset(order)), len(order))
+    n, distance = len(order), domain_distance(held_out.subset(order))
+    return Judgement(kept / max(right, 1.0), apart / n / distance, n, right / n)
 
 
 def domain_distance(pool: Pool, pairs: int = 512) -> float:
     """Return the mean l1 pixel distance between two images of one class from two domains."""
     rng = torch.Generator().manual_seed(0)
     a, b = torch.randint(len(pool), (2, 64 * pairs), generator=rng).to(pool.device)
-    both = ((pool.y[a] == pool.y[b]) & (pool.d[a] != pool.d[b])).nonzero()[:pairs, 0]
-    if len(both) == 0:
-        both = (pool.y[a] == pool.y[b]).nonzero()[:pairs, 0]
-    return float((pool.take(a[both]) - pool.take(b[both])).abs().mean())
+    alike = (pool.y[a] == pool.y[b]) & (a != b)
+    apart = alike & (pool.d[a] != pool.d[b])
+    both = (apart if apart.any() else alike).nonzero()[:pairs, 0]
+    distance = float((pool.take(a[both]) - pool.take(b[both])).abs().mean()) if len(both) else 0.0
+    if distance == 0:
+        raise InputError(
+            f"the {len(pool)} held-out source images are too few or too alike to judge a generator by: "
+            "add images, or do without it (--translate augment)"
+        )
+    return distance
 
 
 def gate(judgement: Judgement, bounds: Bounds) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from madod.data.base import Pool
 from madod.tasks import Batch, minibatches
+from madod.translation.blocks import whole_quarters
 from madod.translation.networks import (
     Architecture,
     ContentEncoder,
@@ -21,6 +22,10 @@ from madod.translation.networks import (
 )
 
 Terms = dict[str, Tensor]
+
+LIMIT = 200.0
+"""Longest gradient that is followed; usual ones are 20 to 60, but a blank picture's, through instance norm after
+instance norm, can be 1e27."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +52,12 @@ def distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def adversarial_loss(judgements: list[Tensor]) -> Tensor:
-    """mean (D(x~) - 1)^2 over scales: restylings should pass for real [Mao et al. 2017, eq. 9]."""
+    """mean (D(x~) - 1)^2, summed over scales: restylings should pass for real [Mao et al. 2017, eq. 9]."""
     return torch.stack([(judgement - 1).square().mean() for judgement in judgements]).sum()
 
 
 def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
-    """L_D = mean D(x~)^2 + mean (D(x) - 1)^2 over scales [Mao et al. 2017, eq. 9]."""
+    """L_D = mean D(x~)^2 + mean (D(x) - 1)^2, summed over scales [Mao et al. 2017, eq. 9]."""
     return torch.stack([judgement.square().mean() for judgement in fake]).sum() + adversarial_loss(real)
 
 
@@ -108,7 +113,7 @@ class Munit(nn.Module):
 
     def update(self, batch: Batch) -> Terms:
         """Step generator and discriminator once, on the same restylings."""
-        x = batch.x * 2 - 1
+        x = whole_quarters(batch.x * 2 - 1)
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
         self.discriminator.requires_grad_(False)
         terms, moved = self.generator_terms(x, v)
@@ -123,4 +128,5 @@ class Munit(nn.Module):
         optimizer = self.optimizers[name]
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        nn.utils.clip_grad_norm_([weight for group in optimizer.param_groups for weight in group["params"]], LIMIT)
         optimizer.step()

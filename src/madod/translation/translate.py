@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from madod.data.augment import Augmentation
 from madod.storage import read_tensors, write_tensors
+from madod.translation.blocks import whole_quarters
 from madod.translation.munit import Munit
 from madod.translation.networks import Architecture, ContentEncoder, Decoder
 
@@ -26,7 +27,9 @@ class Translate(nn.Module):
     def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
         """Return every image in a style of its own."""
         v = torch.randn(len(images), self.architecture.style, generator=rng, device=images.device)
-        return (self.decoder(self.content_encoder(images * 2 - 1), v) + 1) / 2
+        height, width = images.shape[2:]
+        moved = self.decoder(self.content_encoder(whole_quarters(images * 2 - 1)), v)
+        return (moved[:, :, :height, :width] + 1) / 2
 
 
 def freeze(munit: Munit, architecture: Architecture) -> Translate:
