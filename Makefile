@@ -12,7 +12,7 @@ demo: $(VENV)/.ready
 	$(BIN)/madod demo --out demo
 
 test: lint
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 test-long: lint
 	$(BIN)/pytest -m "long or not long"

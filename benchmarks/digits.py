@@ -61,6 +61,24 @@ def label(record: RunRecord) -> str:
     return record.spec.algorithm + ("" if record.spec.steps == usual else f", {record.spec.steps} steps")
 
 
+PAIRED = ("accuracy", *(f"{metric}, {name}" for metric in ("AUROC", "AUPR") for name in (*DETECTORS, "mean of 3")))
+
+
+def paired(records: list[RunRecord]) -> list[tuple[list[float], list[float]]]:
+    """Return the numbers of `PAIRED` for MADOD and for ERM in every cell that both have."""
+
+    def numbers(found: dict[str, Any]) -> list[float]:
+        by_metric = [[found[name][metric] for name in DETECTORS] for metric in ("auroc", "aupr")]
+        return [found["accuracy"], *(x for values in by_metric for x in (*values, sum(values) / 3))]
+
+    by_cell: dict[tuple[str, str | None, tuple[str, ...], int], list[float]] = {}
+    for record in records:
+        spec = record.spec
+        by_cell[label(record), spec.test_domain, spec.ood_classes, spec.seed] = numbers(record.metrics)
+    cells = [key[1:] for key in by_cell if key[0] == "madod" and ("erm", *key[1:]) in by_cell]
+    return [(by_cell["madod", *cell], by_cell["erm", *cell]) for cell in cells]
+
+
 def table(records: list[RunRecord]) -> str:
     """Return the mean and its standard error over cells, in percent, one line a method."""
     import numpy as np
@@ -82,6 +100,11 @@ def table(records: list[RunRecord]) -> str:
             rows = [scores(found, metric) for found in metrics]
             row += [cell([each[name] for each in rows]) if name in rows[0] else "none" for name in COLUMNS]
         lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
+    pairs = paired(records)
+    if pairs:
+        lines += ["", f"MADOD less ERM, paired over {len(pairs)} cells, with the standard error of the difference:", ""]
+        differences = [cell([ours[k] - theirs[k] for ours, theirs in pairs]) for k in range(len(pairs[0][0]))]
+        lines += [f"- {name}: {text}" for name, text in zip(PAIRED, differences, strict=True)]
     rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
     return (
         "\n".join(lines) + f"\n\nGuessing has an AUROC of 50 and an AUPR of {rate:.1f} (the base rate of unknowns).\n"
@@ -99,13 +122,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "madod-digits")
     how = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    cells = specs(how.algorithms, how.domains, how.unknown)
+    cells = list(specs(how.algorithms, how.domains, how.unknown))
     wanted = [spec for spec in cells if not (how.out / spec.id / "record.json").exists()]
     jobs = [(spec, how.out, how.cache, how.device) for spec in wanted]
     with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
         for number, done in enumerate(pool.imap_unordered(one, jobs), 1):
             print(f"{number} of {len(jobs)}: {done}", flush=True)
-    records = [load_record(file.parent) for file in sorted(how.out.glob("*/record.json"))]
+    records = [load_record(how.out / spec.id) for spec in cells]
     text = table(records)
     how.out.joinpath("table.md").write_text(text, encoding="utf-8")
     print(text)
