@@ -31,6 +31,7 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
             for domain in domains:
                 for name in algorithms:
                     algorithm, _, steps = name.partition(":")
+                    given = {"margin_warmup": 0.0} if algorithm == "madod" else {}  # as the records were measured
                     yield RunSpec(
                         "digits",
                         domain,
@@ -38,7 +39,7 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
                         algorithm,
                         seed,
                         steps=int(steps or RunSpec.steps),
-                        hparams=hparams(algorithm),
+                        hparams=hparams(algorithm, given),
                     )
 
 

@@ -181,3 +181,15 @@ def test_without_invariance_nothing_is_restyled():
     assert not MADOD.needs_translate(learner.config)
     assert MADOD.needs_translate(make().config)
     assert MADOD.needs_translate(make(invariance=0.0, outer_invariance=1.0).config)
+
+
+def test_the_margin_grows_in_over_its_warm_up():
+    learner = make(margin=0.4, margin_warmup=0.5)  # the setting has ten steps
+    found = {}
+    for learner.step in (0, 1, 4, 5, 9):
+        found[learner.step] = learner.margin_weight
+    assert found == {0: 0.0, 1: pytest.approx(0.08), 4: pytest.approx(0.32), 5: 0.4, 9: 0.4}
+    assert make(margin=0.4).margin_weight == 0.4
+    learner.step = 0
+    terms = learner.objective(tasks())
+    assert torch.allclose(terms["loss"], terms["risk"])
