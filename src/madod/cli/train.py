@@ -169,6 +169,8 @@ def summary(how: Train, outcome: "Outcome") -> str:
     """Say in a few lines how well it does, and what to type next."""
     metrics, lines = outcome.record.metrics, []
     lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
+    if metrics["val_accuracy"] * len(outcome.split.source.classes) < 1.5:
+        lines.append("that is hardly better than guessing: train longer (--steps) or add pictures before you trust it")
     if "accuracy" in metrics:
         lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
     for name in outcome.evaluation.detectors:
