@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from madod.benchmark.record import RunRecord, RunSpec, load_record
+from madod.cli.demo import ALGORITHMS as MEASURED
 
 DOMAINS = ("ink", "chalk", "neon", "outline")
 UNKNOWN = ("2", "4", "5", "7")  # as on ColoredMNIST; fixed before any run
@@ -31,7 +32,7 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
             for domain in domains:
                 for name in algorithms:
                     algorithm, _, steps = name.partition(":")
-                    given = {"margin_warmup": 0.0} if algorithm == "madod" else {}  # as the records were measured
+                    given = MEASURED.get(algorithm, {})
                     yield RunSpec(
                         "digits",
                         domain,
