@@ -34,6 +34,10 @@ class RunSpec:
     """Every hyper-parameter of the algorithm, defaults included."""
     pretrained: str | None = None
     """File name and sha256 of the weights that the backbone starts with (`Weights.label`); the name decides nothing."""
+    size: int | None = None
+    """Side of the square that pictures are squeezed to; None is the dataset's own."""
+    precision: str = "float32"
+    """What the networks compute in: float32, or bfloat16 where the device has it."""
 
     @property
     def start(self) -> str:
@@ -42,10 +46,14 @@ class RunSpec:
 
     @property
     def id(self) -> str:
-        """A readable prefix, then a hash of everything that decides numbers."""
-        facts = asdict(self)
-        del facts["pretrained"]
-        facts |= {"pretrained": self.start} if self.start else {}
+        """A readable prefix, then a hash of everything that decides numbers.
+
+        What is younger than the first records counts only where it is not as it always was, so that ids last.
+        """
+        facts = asdict(self) | {"pretrained": self.start or None}
+        for name in ("pretrained", "size", "precision"):
+            if facts[name] == getattr(type(self), name):
+                del facts[name]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
         return f"{'-'.join(known)}-{digest[:8]}"
