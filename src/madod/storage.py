@@ -1,4 +1,4 @@
-"""Files that are whole or absent: JSON for facts, safetensors for tensors, never pickle."""
+"""Files that are whole or absent: JSON for facts, safetensors for tensors, never pickle; imports torch only for tensors."""
 
 import errno
 import json
@@ -6,14 +6,15 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
 
 from madod.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 
 @contextmanager
@@ -42,14 +43,16 @@ def write_json(path: Path, facts: Any) -> None:
         part.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, str]) -> None:
+def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], facts: Mapping[str, str]) -> None:
     """Write named tensors and a few strings into one safetensors file."""
+    from safetensors.torch import save
+
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with whole(path) as part:
         part.write_bytes(save(plain, metadata=dict(facts)))
 
 
-def read_tensors(path: Path, device: torch.device | None = None) -> tuple[dict[str, Tensor], dict[str, str]]:
+def read_tensors(path: Path, device: "torch.device | None" = None) -> tuple[dict[str, "Tensor"], dict[str, str]]:
     """Read what `write_tensors` wrote."""
     try:
         with safe_open(path, framework="pt", device=str(device or "cpu")) as file:
@@ -58,6 +61,6 @@ def read_tensors(path: Path, device: torch.device | None = None) -> tuple[dict[s
         raise InputError(f"{path} is not a whole safetensors file ({error}): make it again") from error
 
 
-def under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def under(tensors: Mapping[str, "Tensor"], prefix: str) -> dict[str, "Tensor"]:
     """Return the tensors whose names start with a prefix, without it."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}
