@@ -285,7 +285,7 @@ def test_a_broken_progress_display_is_not_blamed_on_the_disk(files, cache):
 def test_few_pictures_are_in_flight(cache, monkeypatch):
     taken = []
     workers = min(8, os.cpu_count() or 1)
-    for k, _ in enumerate(room._ordered(lambda item: item, (taken.append(i) or i for i in range(500)))):
+    for k, _ in enumerate(room.ordered(lambda item: item, (taken.append(i) or i for i in range(500)))):
         assert len(taken) <= k + 2 * workers
     assert len(taken) == 500
 

@@ -10,12 +10,10 @@ import json
 import logging
 import os
 import shutil
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, NamedTuple
 
 import numpy as np
 import torch
@@ -23,12 +21,11 @@ from filelock import FileLock, Timeout
 from torch import Tensor
 
 from madod.data.images import BadImage, Pixels, blaming, opened, read_image
+from madod.data.threads import ordered
 from madod.errors import InputError
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-R = TypeVar("R")
 Progress = Callable[[int, int], None]
 """Called with the number of pictures decoded so far and the number of all."""
 
@@ -132,7 +129,7 @@ class _Entry:
         bad: dict[int, BadImage] = {}
         with (part / "images.npy").open("wb") as out:
             self._write_header(out, len(self.files))
-            for k, result in enumerate(_ordered(self._try, range(len(self.files)))):
+            for k, result in enumerate(ordered(self._try, range(len(self.files)))):
                 if isinstance(result, BadImage):
                     bad[k] = result
                 else:
@@ -174,7 +171,7 @@ def _stamps(files: Sequence[Path], cache: Path) -> list[Stamp | BadImage]:
     known = {k: index[path] for k, path in enumerate(paths) if path in index and _unchanged(files[k], index[path])}
     new = [k for k in range(len(files)) if k not in known]
     stamps: dict[int, Stamp | BadImage] = {**known}
-    stamps.update(zip(new, _ordered(_hashed, [files[k] for k in new]), strict=True))
+    stamps.update(zip(new, ordered(_hashed, [files[k] for k in new]), strict=True))
     fresh = {paths[k]: stamp for k, stamp in stamps.items() if isinstance(stamp, Stamp)}
     if fresh != index:
         _write_index(cache / f"index-{where}.json", fresh)
@@ -221,19 +218,6 @@ def _write_index(file: Path, stamps: dict[str, Stamp]) -> None:
         log.debug("the index of hashes is not kept: %s", error)
         with suppress(OSError):
             part.unlink(missing_ok=True)
-
-
-def _ordered(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Apply a function in threads and yield its results in order, with few in flight at any time."""
-    workers = min(8, os.cpu_count() or 1)
-    with ThreadPoolExecutor(workers) as threads:
-        waiting: deque[Future[R]] = deque()
-        for item in items:
-            waiting.append(threads.submit(function, item))
-            if len(waiting) >= 2 * workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 @contextmanager
