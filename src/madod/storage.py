@@ -1,4 +1,4 @@
-"""Files that are whole or absent: JSON for facts, safetensors for tensors, never pickle; imports torch only for tensors."""
+"""Files that are whole or absent: JSON for facts, safetensors for tensors, never pickle; torch only for tensors."""
 
 import errno
 import json
