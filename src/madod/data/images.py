@@ -29,7 +29,7 @@ EXTENSIONS = frozenset(
 
 # Only these are tried: some of Pillow's other readers start external programs or guess.
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
-_OVER_LIMIT = f"it has more than the {MAX_PIXELS:,} pixels that are allowed"
+_OVER_LIMIT = "it has more than the {:,} pixels that are allowed"
 _GAP = 3.0  # a cheap first reduction stops at three times the final size, where Pillow finds no visible difference
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -69,11 +69,11 @@ def read_image(path: Path, size: int) -> Pixels:
         return _decode(file, size, str(path))
 
 
-def from_bytes(data: bytes, size: int, name: str = "the picture") -> Pixels:
-    """Return the picture in the bytes of a file as uint8 (3, size, size), or raise `BadImage`."""
+def from_bytes(data: bytes, size: int, name: str = "the picture", limit: int = MAX_PIXELS) -> Pixels:
+    """Return a file's bytes, a picture of at most `limit` pixels, as uint8 (3, size, size), or raise `BadImage`."""
     if not data:
         raise BadImage(name, "it is empty")
-    return _decode(io.BytesIO(data), size, name)
+    return _decode(io.BytesIO(data), size, name, limit)
 
 
 def from_pil(image: Image.Image, size: int, name: str = "the picture") -> Pixels:
@@ -132,7 +132,7 @@ def _reason(error: Exception) -> str:
         case UnidentifiedImageError():
             return "its content is not a picture of a known kind"
         case Image.DecompressionBombError():
-            return _OVER_LIMIT
+            return _OVER_LIMIT.format(MAX_PIXELS)
         case MemoryError():
             return "there is not enough memory to decode it"
         case OSError(errno=int(number)):
@@ -143,17 +143,17 @@ def _reason(error: Exception) -> str:
     return f"it is damaged or of a kind that is not supported ({message or type(error).__name__})"
 
 
-def _decode(file: IO[bytes], size: int, name: str) -> Pixels:
-    with _identify(file, name) as image:
+def _decode(file: IO[bytes], size: int, name: str, limit: int = MAX_PIXELS) -> Pixels:
+    with _identify(file, name, limit) as image:
         with blaming(name):
             image.draft(None, (int(size * _GAP), int(size * _GAP)))  # large JPEGs are decoded at a fraction
         return from_pil(image, size, name)
 
 
-def _identify(file: IO[bytes], name: str) -> Image.Image:
+def _identify(file: IO[bytes], name: str, limit: int = MAX_PIXELS) -> Image.Image:
     with blaming(name):
         image = Image.open(file, formats=_formats())
-    _check(image, name)
+    _check(image, name, limit)
     return image
 
 
@@ -164,9 +164,9 @@ def _formats() -> tuple[str, ...]:
     return tuple(name for name in _FORMATS if name in Image.OPEN)
 
 
-def _check(image: Image.Image, name: str) -> None:
-    if image.width * image.height > MAX_PIXELS:
-        raise BadImage(name, f"{_OVER_LIMIT} ({image.width:,} x {image.height:,})")
+def _check(image: Image.Image, name: str, limit: int = MAX_PIXELS) -> None:
+    if image.width * image.height > limit:
+        raise BadImage(name, f"{_OVER_LIMIT.format(limit)} ({image.width:,} x {image.height:,})")
     if image.mode == "F":
         raise BadImage(name, "its pixels are floating-point numbers of unknown range")
 
