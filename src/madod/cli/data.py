@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from madod.cli.arguments import Switch, cache_folder, parse
-from madod.cli.datasets import Opening, differences, open_dataset
+from madod.cli.datasets import differences
 from madod.cli.progress import shown
+from madod.data.opening import Opening, open_dataset
 
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from madod.cli.arguments import Switch, cache_folder, parse, torch_device
-from madod.cli.datasets import Opening, open_dataset, warn_of_differences
+from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
+from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 
 if TYPE_CHECKING:
