@@ -98,7 +98,7 @@ def test_saved_and_loaded_again_it_gives_the_same_answers(kind, outcomes, pictur
     answers = list(first.predict(pictures))
     assert list(load(tmp_path / "again").predict(pictures)) == answers
     assert len({row.score for row in answers}) > 40
-    for name in ("model.json", "model.safetensors"):
+    for name in ("model.json", "model.safetensors", "gallery.safetensors"):
         assert (tmp_path / "again" / name).read_bytes() == (outcomes[kind][0] / "model" / name).read_bytes()
 
 
@@ -114,7 +114,7 @@ def test_answers_do_not_depend_on_company(outcomes, pictures):
     model = load(outcomes["erm", "ddu"][0])
     alone = [next(iter(model.predict([path]))) for path in pictures]
     mixed = [pictures[0].with_name("gone.png"), *pictures, pictures[0].parent]
-    first, *found, last = model.predict(mixed)
+    first, *found, last = model.predict_iter(mixed)
     assert isinstance(first, BadImage)
     assert isinstance(last, BadImage)
     assert [row.path for row in found] == [str(path) for path in pictures]

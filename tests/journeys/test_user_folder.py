@@ -110,7 +110,9 @@ def test_training_leaves_a_model_a_record_and_plain_lines(trained):
     assert said.code == 0, said.err
     names = {file.name for file in out.iterdir()}
     assert names == {"model", "record.json", "history.jsonl", "outputs.safetensors", "generator.png"}
-    assert {file.name for file in (out / "model").iterdir()} == {"model.json", "model.safetensors"}
+    assert {file.name for file in (out / "model").iterdir()} == {
+        "model.json", "model.safetensors", "gallery.safetensors",
+    }  # fmt: skip
     record = json.loads((out / "record.json").read_text(encoding="utf-8"))
     assert record["spec"]["test_domain"] == "рисунки"
     assert record["spec"]["ood_classes"] == ["魚"]

@@ -6,14 +6,14 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import Generator, generator, plain
@@ -22,13 +22,15 @@ from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError
-from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
+from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored, image_scores
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.compute import Compute, compute
 from madod.models.layers import usual_norm
 from madod.models.weights import Weights
 from madod.predict import Card, Model, load
+from madod.predict.gallery import gathered
 from madod.storage import whole
 from madod.training import History, Progress, silent, train, write_history
 
@@ -74,6 +76,7 @@ def run(
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
+    how = compute(dataset.shape, device, spec.precision)
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
@@ -93,8 +96,8 @@ def run(
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator"):
-            made = translator(spec, dataset, parts, weights, cache=cache, progress=progress, waive=waive_gate)
-    known = setting(spec, dataset, parts, made, weights)
+            made = translator(spec, dataset, parts, weights, how, cache=cache, progress=progress, waive=waive_gate)
+    known = setting(spec, dataset, parts, made, weights, replace(how, compiled=how.compiled and method.compiles))
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
@@ -131,12 +134,22 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
         norm=usual_norm(pretrained=spec.pretrained is not None),
     )
-    Model(net.cpu(), result.detectors[ship], card).save(out / "model")
+    held = held_scores(net, outcome, ship)
+    gallery = gathered(source, result.stored.outputs["source"].features)
+    Model(net.cpu(), result.detectors[ship], card, held, gallery).save(out / "model")
     if outcome.grid is not None:
         with whole(out / GRID) as part:
             shutil.copyfile(outcome.grid, part)
     record.save(out)
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
+
+
+def held_scores(net: nn.Module, outcome: Outcome, ship: str) -> Tensor:
+    """Return what the shipped detector says of the held-out source images (n,): where thresholds come from."""
+    detector, result = outcome.evaluation.detectors[ship], outcome.evaluation
+    if detector.needs_model:
+        return image_scores(detector, net, outcome.split.val)
+    return detector.score(result.stored.outputs["val"])
 
 
 def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
@@ -153,11 +166,17 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
 
 
 def setting(
-    spec: RunSpec, dataset: DomainDataset, parts: Split, made: Generator | None, weights: Weights | None
+    spec: RunSpec,
+    dataset: DomainDataset,
+    parts: Split,
+    made: Generator | None,
+    weights: Weights | None,
+    how: Compute,
 ) -> Setting:
     """Return what the method knows beforehand; every network it makes gets a seed of its own."""
     source, seeds = parts.source, itertools.count(spec.seed * 1000)
-    make_net = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes), weights=weights)
+    sizes = {"channels": source.shape[0], "classes": len(source.classes)}
+    make_net = partial(build, spec.backbone, **sizes, weights=weights, compute=how)
     return Setting(
         make_net=lambda: make_net(seed=next(seeds)),
         domains=len(source.domains),
@@ -172,6 +191,7 @@ def translator(
     dataset: DomainDataset,
     parts: Split,
     weights: Weights | None,
+    how: Compute,
     *,
     cache: Path,
     progress: Progress,
@@ -182,7 +202,7 @@ def translator(
         return plain(dataset.augmentation)
     return generator(
         parts, steps=spec.translate_steps, backbone=spec.backbone, weights=weights, augment=dataset.augmentation,
-        cache=cache, progress=progress, waive=waive,
+        cache=cache, progress=progress, waive=waive, compute=how,
     )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     bad = []
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
-    for answer in model.predict(files):
+    for answer in model.predict_iter(files):
         if isinstance(answer, BadImage):
             bad.append(answer)
         elif how.format == "json":

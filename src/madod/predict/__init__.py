@@ -1,0 +1,8 @@
+"""A saved model in use: pictures in; label, confidence, score and a verdict out."""
+
+from madod.predict.card import Card
+from madod.predict.gallery import Gallery, Neighbour
+from madod.predict.model import BATCH, Examined, Model, Prediction, load
+from madod.predict.pictures import Picture
+
+__all__ = ["BATCH", "Card", "Examined", "Gallery", "Model", "Neighbour", "Picture", "Prediction", "load"]

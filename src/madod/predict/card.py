@@ -1,0 +1,75 @@
+"""What a saved model says of itself, and whether its files are as they were written."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from madod.errors import InputError
+from madod.models.layers import NormName
+
+FORMAT = 1
+WEIGHTS, FACTS, GALLERY = "model.safetensors", "model.json", "gallery.safetensors"
+"""The files of a model's folder; the gallery may be deleted, and the model answers as before."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What `model.json` says: all that is needed to rebuild the network and to read its answers."""
+
+    classes: tuple[str, ...]
+    shape: tuple[int, int, int]
+    algorithm: str
+    backbone: str
+    domains: tuple[str, ...]
+    detector: str
+    threshold: float
+    provenance: dict[str, Any]
+    norm: NormName = "group"
+    format: int = FORMAT
+    gallery: str = ""
+    """The checksum of the gallery's file; empty where the model was saved without one."""
+
+
+def read_card(home: Path, folder: Path | str) -> Card:
+    """Read `model.json`; refuse a model of which any file is not as it was saved. `folder` is what was asked for."""
+    try:
+        facts = json.loads((home / FACTS).read_text(encoding="utf-8"))
+        checksum = facts.pop("sha256")
+        card = Card(**facts | {key: tuple(facts[key]) for key in ("classes", "shape", "domains")})
+    except FileNotFoundError:
+        raise InputError(f"there is no model in {folder}: it has no {FACTS}; `madod train` makes one") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{home / FACTS} cannot be read ({error}): train the model again") from error
+    if card.format != FORMAT:
+        raise InputError(
+            f"{home} was saved in format {card.format} and this madod reads {FORMAT}: train the model again"
+        )
+    if checksum != sealed(home, facts):
+        raise damaged(home)
+    if card.gallery and (home / GALLERY).exists() and card.gallery != sealed(home, {}, GALLERY):
+        raise InputError(
+            f"the gallery of the model in {home} is damaged or was changed by hand: delete {GALLERY}, and the model "
+            "works without it"
+        )
+    return card
+
+
+def damaged(home: Path) -> InputError:
+    """Return the refusal of a model that is not what was saved."""
+    return InputError(
+        f"the model in {home} is damaged or was changed by hand: its checksum does not fit; train it again"
+    )
+
+
+def sealed(home: Path, facts: dict[str, Any], name: str = WEIGHTS) -> str:
+    """Return a hash of a file of the model and of everything said beside it."""
+    try:
+        with (home / name).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+    except OSError as error:
+        raise InputError(f"{home / name} cannot be read ({error.strerror}): train the model again") from error
+    if facts:
+        digest.update(json.dumps(facts, sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()

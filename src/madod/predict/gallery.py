@@ -1,0 +1,77 @@
+"""A few of the pictures that a model was trained on, small, to be shown beside those that it is asked about."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from madod.data.base import Pool
+from madod.data.images import Pixels
+from madod.errors import InputError
+from madod.storage import read_tensors, write_tensors
+
+MOST = 512
+"""Pictures in a gallery, spread evenly over domains and classes."""
+LARGEST = 64
+"""Side of a thumbnail in pixels."""
+
+
+class Neighbour(NamedTuple):
+    """A training picture that resembles another: uint8 (3, h, w), and the cosine between their features."""
+
+    label: str
+    domain: str
+    similarity: float
+    thumbnail: Pixels
+
+
+class Gallery(NamedTuple):
+    """Thumbnails uint8 (m, 3, h, w), their features (m, f), and where each belongs, as indices."""
+
+    thumbnails: Tensor
+    features: Tensor
+    labels: Tensor
+    domains: Tensor
+
+    def nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k most similar pictures of features (n, f), nearest first: their rows (n, k) and the cosines."""
+        if features.ndim != 2 or features.shape[1] != self.features.shape[1]:
+            wanted = self.features.shape[1]
+            raise InputError(f"features are (n, {wanted}) here, not {tuple(features.shape)}: take those of this model")
+        cosines = F.normalize(features.float(), dim=1) @ F.normalize(self.features, dim=1).T
+        found = cosines.topk(min(max(k, 0), len(self.features)), dim=1)
+        return found.indices, found.values
+
+    def save(self, file: Path) -> None:
+        """Write it into one safetensors file."""
+        write_tensors(file, self._asdict(), {})
+
+
+def gathered(source: Pool, features: Tensor) -> Gallery:
+    """Return a gallery of training pictures and their features (n, f), taking turns among domains and classes."""
+    rows = spread(source.d.cpu().numpy(), source.y.cpu().numpy())
+    images = source.stored(rows.to(source.device)).cpu()
+    small = images if images.shape[-1] <= LARGEST else _shrunk(images)
+    return Gallery(small, features[rows].float(), source.y.cpu()[rows], source.d.cpu()[rows])
+
+
+def spread(domains: np.ndarray, labels: np.ndarray) -> Tensor:
+    """Return up to `MOST` rows, ascending: as many of every domain and class as there are, or as many as of others."""
+    turn = np.zeros(len(labels), dtype=np.int64)
+    for cell in np.unique(np.stack([domains, labels]), axis=1).T:
+        inside = np.flatnonzero((domains == cell[0]) & (labels == cell[1]))
+        turn[np.random.default_rng(0).permutation(inside)] = np.arange(len(inside))
+    return torch.from_numpy(np.sort(turn.argsort(kind="stable")[:MOST]))
+
+
+def read_gallery(file: Path) -> Gallery | None:
+    """Read what `Gallery.save` wrote; nothing where there is no file."""
+    return Gallery(**read_tensors(file)[0]) if file.exists() else None
+
+
+def _shrunk(images: Tensor) -> Tensor:
+    small = F.interpolate(images.float(), size=(LARGEST, LARGEST), mode="area")
+    return small.round_().clamp_(0, 255).to(torch.uint8)

@@ -1,0 +1,207 @@
+"""A model: what it says of pictures, and how it is saved and loaded."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from madod.algorithms.base import ALGORITHMS
+from madod.data.augment import NONE
+from madod.data.images import BadImage, Pixels
+from madod.data.threads import ordered
+from madod.detectors.base import DETECTORS, Detector
+from madod.errors import InputError
+from madod.evaluation.threshold import threshold
+from madod.models.backbones import build
+from madod.models.classifier import Outputs, Setting
+from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed
+from madod.predict.gallery import Gallery, Neighbour, read_gallery
+from madod.predict.pictures import Picture, each, pixels
+from madod.storage import read_tensors, under, write_json, write_tensors
+
+BATCH = 64
+HELD = "held.scores"
+
+
+class Prediction(NamedTuple):
+    """What the model says of one picture; `label` is the nearest known class even where it is unknown."""
+
+    path: str | int
+    """The file, as it was named; of a picture without one, its place in the sequence."""
+    label: str
+    confidence: float
+    score: float
+    threshold: float
+    unknown: bool
+
+
+class Examined(NamedTuple):
+    """What a network makes of n pictures: probabilities (n, k), unknown scores (n,) and features (n, f)."""
+
+    probabilities: Tensor
+    scores: Tensor
+    features: Tensor
+
+
+class Model:
+    """A classifier with a detector and its threshold."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        detector: Detector,
+        card: Card,
+        held_scores: Tensor | None = None,
+        gallery: Gallery | None = None,
+    ) -> None:
+        """Put together what was trained; `held_scores` (n,) are those of held-out pictures of the training domains."""
+        self.net = net.eval()
+        self.detector = detector
+        self.card = card
+        self.held_scores = held_scores
+        self.gallery = gallery
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the known classes."""
+        return self.card.classes
+
+    @property
+    def size(self) -> int:
+        """The side in pixels of the square that every picture is squeezed to."""
+        return self.card.shape[1]
+
+    @property
+    def threshold(self) -> float:
+        """The score above which a picture is called unknown."""
+        return self.card.threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        if math.isnan(value):
+            raise InputError("a threshold is a number, and this one is not: take one from the scores of pictures")
+        self.card = replace(self.card, threshold=float(value))
+
+    def set_threshold(self, keep: float = 0.95) -> float:
+        """Set the threshold so that this share of held-out training pictures passes as known, and return it."""
+        if self.held_scores is None:
+            raise InputError("the model was saved without the scores of held-out pictures: train it again")
+        self.threshold = threshold(self.held_scores, keep)
+        return self.threshold
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move the network to a device; answers stay on the CPU."""
+        self.net.to(device)
+        return self
+
+    def predict(self, pictures: Picture | Iterable[Picture]) -> list[Prediction]:
+        """Return one prediction a picture, in order; one that cannot be read raises its `BadImage`."""
+        found = []
+        for answer in self.predict_iter(pictures):
+            if isinstance(answer, BadImage):
+                raise answer
+            found.append(answer)
+        return found
+
+    def predict_iter(self, pictures: Picture | Iterable[Picture]) -> Iterator[Prediction | BadImage]:
+        """Yield a prediction for every picture, in order, in constant memory however many there are.
+
+        Pictures are decoded in a few threads and judged in batches. One that cannot be read yields its `BadImage`.
+        """
+        read = ordered(self._read, enumerate(each(pictures)))
+        while block := list(islice(read, BATCH)):
+            yield from self._answers(block)
+
+    def examine(self, pictures: Sequence[Pixels]) -> Examined:
+        """Return all that the network says of uint8 pictures (c, h, w) at the model's size."""
+        images = torch.from_numpy(np.stack(pictures)).to(next(self.net.parameters()).device).float().div_(255)
+        if self.detector.needs_model:
+            scores = self.detector.score_images(self.net, images).cpu()
+        with torch.no_grad():
+            seen: Outputs = self.net(images)
+            outputs = Outputs(seen.features.cpu(), seen.logits.cpu(), None if seen.own is None else seen.own.cpu())
+            if not self.detector.needs_model:
+                scores = self.detector.score(outputs)
+        return Examined(outputs.logits.double().softmax(1), scores, outputs.features)
+
+    def judge(self, pictures: Sequence[Pixels]) -> tuple[Tensor, Tensor]:
+        """Return probabilities (n, k) and unknown scores (n,) of uint8 pictures (c, h, w) at the model's size."""
+        probabilities, scores, _ = self.examine(pictures)
+        return probabilities, scores
+
+    def nearest(self, features: Tensor, k: int = 5) -> list[list[Neighbour]]:
+        """Return for features (n, f) of `examine` the most similar training pictures; none without a gallery."""
+        if self.gallery is None:
+            return [[] for _ in features]
+        shown, (rows, cosines) = self.gallery, self.gallery.nearest(features, k)
+        return [
+            [
+                Neighbour(
+                    self.classes[int(shown.labels[row])],
+                    self.card.domains[int(shown.domains[row])],
+                    float(cosine),
+                    shown.thumbnails[row].numpy(),
+                )
+                for row, cosine in zip(*pair, strict=True)
+            ]
+            for pair in zip(rows.tolist(), cosines.tolist(), strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write the weights, the gallery and, last, `model.json` with the checksums of all."""
+        tensors = {f"net.{name}": value for name, value in self.net.state_dict().items()}
+        tensors |= {f"detector.{name}": value for name, value in self.detector.state().items()}
+        tensors |= {} if self.held_scores is None else {HELD: self.held_scores}
+        write_tensors(folder / WEIGHTS, tensors, {})
+        if self.gallery is not None:
+            self.gallery.save(folder / GALLERY)
+        self.card = replace(self.card, gallery=sealed(folder, {}, GALLERY) if self.gallery is not None else "")
+        facts = asdict(self.card)
+        write_json(folder / FACTS, {**facts, "sha256": sealed(folder, facts)})
+
+    def _read(self, numbered: tuple[int, Picture]) -> tuple[str | int, Pixels | BadImage]:
+        place, picture = numbered
+        name: str | int = str(picture) if isinstance(picture, str | Path) else place
+        try:
+            return name, pixels(picture, self.size, f"picture {place}")
+        except BadImage as bad:
+            return name, bad
+
+    def _answers(self, block: Sequence[tuple[str | int, Pixels | BadImage]]) -> Iterator[Prediction | BadImage]:
+        sound = [picture for _, picture in block if not isinstance(picture, BadImage)]
+        verdicts = self._verdicts(sound) if sound else iter(())
+        for name, picture in block:
+            if isinstance(picture, BadImage):
+                yield picture
+                continue
+            best, confidence, score = next(verdicts)
+            unknown = score > self.threshold
+            yield Prediction(name, self.classes[best], confidence, score, self.threshold, unknown)
+
+    def _verdicts(self, pictures: Sequence[Pixels]) -> Iterator[tuple[int, float, float]]:
+        probabilities, scores = self.judge(pictures)
+        confidence, best = probabilities.max(1)
+        return zip(best.tolist(), confidence.tolist(), scores.tolist(), strict=True)
+
+
+def load(folder: Path | str) -> Model:
+    """Read a saved model: a model's own folder, or that of the run that made it."""
+    home = Path(folder)
+    home = home if (home / FACTS).exists() else home / "model"
+    card = read_card(home, folder)
+    tensors, _ = read_tensors(home / WEIGHTS)
+    make_net = partial(build, card.backbone, channels=card.shape[0], classes=len(card.classes), seed=0, norm=card.norm)
+    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
+    try:
+        net.load_state_dict(under(tensors, "net."))
+    except RuntimeError as error:
+        raise damaged(home) from error
+    detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
+    return Model(net, detector, card, tensors.get(HELD), read_gallery(home / GALLERY) if card.gallery else None)

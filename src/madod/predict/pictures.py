@@ -1,0 +1,66 @@
+"""Whatever a person holds as a picture, as the square of uint8 pixels that a model looks at."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from madod.data.images import BadImage, Pixels, from_bytes, from_pil, read_image
+
+Picture = str | Path | bytes | Image.Image | np.ndarray[Any, Any] | Tensor
+"""A file's path, a file's content, a Pillow image, an array (h, w, c) of uint8, or a tensor (c, h, w).
+
+A tensor is uint8, or float in [0, 1]; one channel is grey, four have transparency. Any size will do.
+"""
+
+
+def each(pictures: Picture | Iterable[Picture]) -> Iterable[Picture]:
+    """Return pictures one by one: those of an iterable, those of a batch with four axes, or a single one."""
+    if isinstance(pictures, np.ndarray | Tensor):
+        return iter(pictures) if pictures.ndim == 4 else (pictures,)
+    return (pictures,) if isinstance(pictures, str | Path | bytes | Image.Image) else pictures
+
+
+def pixels(picture: Picture, size: int, name: str) -> Pixels:
+    """Return a picture as uint8 (3, size, size), or raise `BadImage` under this name."""
+    match picture:
+        case str() | Path():
+            return read_image(Path(picture), size)
+        case bytes():
+            return from_bytes(picture, size, name)
+        case Image.Image():
+            return from_pil(picture, size, name)
+        case np.ndarray():
+            return from_pil(_drawn(picture, name), size, name)
+        case Tensor():
+            return from_pil(_drawn(_array(picture, name), name), size, name)
+    raise BadImage(name, f"it is a {type(picture).__name__}; give a path, a Pillow image, an array or a tensor")
+
+
+def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
+    """Return a tensor (c, h, w) as an array (h, w, c) of uint8."""
+    if tensor.ndim != 3:
+        raise BadImage(name, f"its shape is {tuple(tensor.shape)}; a tensor is (channels, height, width)")
+    if tensor.is_floating_point():
+        low, high = (float(bound) for bound in tensor.aminmax()) if tensor.numel() else (0.0, 0.0)
+        if not (low >= 0 and high <= 1):
+            raise BadImage(name, f"its values go from {low:.3g} to {high:.3g}; give floats in [0, 1], not normalised")
+        tensor = tensor.mul(255).round().to(torch.uint8)
+    return tensor.detach().permute(1, 2, 0).cpu().numpy()
+
+
+def _drawn(array: np.ndarray[Any, Any], name: str) -> Image.Image:
+    """Return an array (h, w) or (h, w, c) of uint8 as a Pillow image."""
+    if array.dtype != np.uint8:
+        raise BadImage(name, f"its numbers are {array.dtype}; an array is uint8, 0 to 255")
+    if array.ndim == 3 and array.shape[2] == 1:
+        array = array[..., 0]
+    if not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] in (3, 4))) or not array.size:
+        raise BadImage(
+            name, f"its shape is {array.shape}; an array is (height, width, channels) with 1, 3 or 4 of them"
+        )
+    return Image.fromarray(np.ascontiguousarray(array))
