@@ -22,6 +22,7 @@ from madod.evaluation.threshold import threshold
 from madod.models.backbones import build
 from madod.models.classifier import Outputs, Setting
 from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed
+from madod.predict.findings import Findings, Verdict, findings, labelled
 from madod.predict.gallery import Gallery, Neighbour, read_gallery
 from madod.predict.pictures import Picture, each, pixels
 from madod.storage import read_tensors, under, write_json, write_tensors
@@ -118,6 +119,20 @@ class Model:
         read = ordered(self._read, enumerate(each(pictures)))
         while block := list(islice(read, BATCH)):
             yield from self._answers(block)
+
+    def evaluate(self, folder: Path | str) -> Findings:
+        """Measure the model on pictures in FOLDER/DOMAIN/CLASS or FOLDER/CLASS; other classes than its own are unknown.
+
+        Pictures that cannot be read are named in the findings, and the others counted.
+        """
+        pictures = labelled(Path(folder))
+        verdicts, unreadable = [], []
+        for picture, answer in zip(pictures, self.predict_iter(picture.path for picture in pictures), strict=True):
+            if isinstance(answer, BadImage):
+                unreadable.append(str(answer))
+            else:
+                verdicts.append(Verdict(picture.domain, picture.label, answer.label, answer.score, answer.unknown))
+        return findings(verdicts, self.classes, unreadable)
 
     def examine(self, pictures: Sequence[Pixels]) -> Examined:
         """Return all that the network says of uint8 pictures (c, h, w) at the model's size."""

@@ -1,0 +1,110 @@
+"""How a model does on pictures whose classes are known to whoever asks."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madod.data.base import UNKNOWN
+from madod.data.folder import Picture, files_below, find_pictures, listing
+from madod.data.images import is_picture
+from madod.errors import InputError
+from madod.evaluation.metrics import detection
+
+
+class Measures(NamedTuple):
+    """Shares of pictures; None where there is no picture to take it from.
+
+    A picture of a class that the model does not have is unknown.
+    """
+
+    known: int
+    """Pictures of classes that the model has."""
+    unknown: int
+    """Pictures of other classes."""
+    accuracy: float | None
+    """Share of the known that get their own label, flagged or not."""
+    kept: float | None
+    """Share of the known that pass as known."""
+    flagged: float | None
+    """Share of the unknown that are called unknown."""
+    auroc: float | None
+    """Chance that an unknown picture scores above a known one."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What came out over all pictures, by domain, which classes were taken for which, and what could not be read."""
+
+    overall: Measures
+    by_domain: dict[str, Measures]
+    confused: Counter[tuple[str, str]]
+    """How many pictures of the first class got the label of the second."""
+    unreadable: tuple[str, ...]
+
+
+class Verdict(NamedTuple):
+    """A picture's domain and class as they are, and what the model said."""
+
+    domain: str
+    truth: str
+    label: str
+    score: float
+    unknown: bool
+
+
+def findings(verdicts: Sequence[Verdict], classes: Sequence[str], unreadable: Sequence[str]) -> Findings:
+    """Count what the verdicts come to."""
+    domains = sorted({verdict.domain for verdict in verdicts})
+    return Findings(
+        measures(verdicts, classes),
+        {name: measures([verdict for verdict in verdicts if verdict.domain == name], classes) for name in domains},
+        Counter((each.truth, each.label) for each in verdicts if each.truth in classes and each.truth != each.label),
+        tuple(unreadable),
+    )
+
+
+def measures(verdicts: Sequence[Verdict], classes: Sequence[str]) -> Measures:
+    """Return the shares of some pictures."""
+    number = {name: k for k, name in enumerate(classes)}
+    y = np.array([number.get(verdict.truth, UNKNOWN) for verdict in verdicts], dtype=np.int64)
+    said = np.array([number[verdict.label] for verdict in verdicts], dtype=np.int64)
+    flagged = np.array([verdict.unknown for verdict in verdicts], dtype=bool)
+    known = y != UNKNOWN
+    found = detection([verdict.score for verdict in verdicts], y, said) if len(y) else {}
+    return Measures(
+        int(known.sum()),
+        int((~known).sum()),
+        share((said == y)[known]),
+        share(~flagged[known]),
+        share(flagged[~known]),
+        found.get("auroc"),
+    )
+
+
+def share(marks: NDArray[np.bool_]) -> float | None:
+    """Return the share of marks that are set; None of none."""
+    return float(marks.mean()) if len(marks) else None
+
+
+def labelled(root: Path) -> list[Picture]:
+    """Return the pictures of ROOT/DOMAIN/CLASS, or of ROOT/CLASS as one domain of the root's name."""
+    try:
+        return find_pictures(root)
+    except InputError:
+        folders = listing(root).folders if root.is_dir() else []
+        names = [(unicodedata.normalize("NFC", folder.name), folder) for folder in folders]
+        found = [Picture(root.name, name, file) for name, folder in names for file in sorted(inside(folder))]
+        if not found:
+            raise
+        return found
+
+
+def inside(folder: Path) -> list[Path]:
+    """Return the pictures at any depth of a folder, in order of their names."""
+    return sorted(file for file in files_below(folder, set()) if is_picture(file))
