@@ -2,16 +2,11 @@
 
 import hashlib
 import json
-import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from madod import __version__
 from madod.errors import InputError
 from madod.storage import write_json
 
@@ -72,6 +67,8 @@ class RunRecord:
     """How G was judged, and whether its gate was waived; None where the run uses no G."""
     data: dict[str, str] = field(default_factory=dict)
     """Fingerprints of the images: source, val, and target where there is one."""
+    memory: dict[str, int] = field(default_factory=dict)
+    """The most memory in use at once, in MiB: of the process, and of the GPU where there is one."""
 
     def save(self, folder: Path) -> None:
         """Write `record.json`."""
@@ -87,11 +84,3 @@ def load_record(folder: Path) -> RunRecord:
         return RunRecord(spec=RunSpec(**spec | {"ood_classes": tuple(spec["ood_classes"])}), **facts)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is not a run's record ({error}): run it again") from error
-
-
-def versions(device: torch.device) -> dict[str, str]:
-    """Return the versions of everything that could change a number, and what it was computed on."""
-    packages = ("torch", "numpy", "scikit-learn", "pillow")
-    own = {"madod": __version__, "python": platform.python_version()}
-    own["device"] = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-    return own | {name: metadata.version(name) for name in packages}

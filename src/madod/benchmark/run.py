@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import Generator, generator, plain
-from madod.benchmark.record import RunRecord, RunSpec, load_record, versions
+from madod.benchmark.provenance import peaks, reset_peaks, versions
+from madod.benchmark.record import RunRecord, RunSpec, load_record
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors.base import DETECTORS
@@ -77,6 +78,7 @@ def run(
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
     how = compute(dataset.shape, device, spec.precision)
+    reset_peaks(device)
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
@@ -111,7 +113,9 @@ def run(
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     judgement = made.judgement if made else None
-    record = RunRecord(spec, result.metrics, result.thresholds, seconds, versions(device), judgement, data)
+    record = RunRecord(
+        spec, result.metrics, result.thresholds, seconds, versions(device), judgement, data, peaks(device)
+    )
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
     return outcome
