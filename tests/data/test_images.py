@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from madod.data import images as room
 from madod.data.images import EXTENSIONS, MAX_PIXELS, BadImage, dimensions, from_bytes, from_pil, is_picture, read_image
 from madod.errors import InputError
 
@@ -392,3 +393,70 @@ def test_floating_point_pixels_are_refused_not_guessed(tmp_path):
 def test_verdicts_travel_between_processes():
     verdict = pickle.loads(pickle.dumps(BadImage("a.png", "it is empty")))
     assert (str(verdict), verdict.reason) == ("cannot read 'a.png': it is empty", "it is empty")
+
+
+def photograph(mode="RGB", width=61, height=47):
+    """Smooth colours with some noise, of odd sides: what decoders round differently if they do."""
+    y, x = np.mgrid[:height, :width]
+    waves = np.stack([np.sin(x / 9), np.cos(y / 7), np.sin((x + y) / 5)], 2) * 100 + 128
+    noise = np.random.default_rng(0).normal(0, 12, (height, width, 3))
+    return Image.fromarray(np.clip(waves + noise, 0, 255).astype(np.uint8)).convert(mode)
+
+
+JPEGS = {
+    "4:4:4": (photograph(), {"subsampling": 0}),
+    "4:2:2": (photograph(), {"subsampling": 1}),
+    "4:2:0": (photograph(), {"subsampling": 2}),
+    "progressive": (photograph(), {"progressive": True}),
+    "low quality": (photograph(), {"quality": 10}),
+    "grey": (photograph("L"), {}),
+    "four inks": (photograph("CMYK"), {}),
+    "stored as RGB": (photograph(), {"keep_rgb": True}),
+    "square": (photograph(width=32, height=32), {}),
+    "square and grey": (photograph("L", 32, 32), {}),
+    "turned": (
+        photograph(width=32, height=32),
+        {"exif": b"Exif\0\0MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0"},
+    ),
+    "large": (photograph(width=640, height=480), {}),
+}
+
+
+@pytest.mark.parametrize("kind", JPEGS)
+@pytest.mark.parametrize("size", [16, 32, 100])
+def test_both_jpeg_decoders_make_the_same_bits(tmp_path, kind, size, monkeypatch):
+    image, options = JPEGS[kind]
+    path = saved(tmp_path, "a.jpg", image, **options)
+    with_both = read_image(path, size)
+    monkeypatch.setattr(room, "decode_jpeg", None)
+    assert np.array_equal(with_both, read_image(path, size))
+
+
+def test_the_quick_decoder_is_used_where_it_is_installed(tmp_path, monkeypatch):
+    decode_jpeg = pytest.importorskip("simplejpeg").decode_jpeg
+    calls = []
+    monkeypatch.setattr(room, "decode_jpeg", lambda *given: calls.append(given) or decode_jpeg(*given))
+    read_image(saved(tmp_path, "a.jpg", photograph()), 32)
+    read_image(saved(tmp_path, "a.png", photograph()), 32)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_a_damaged_jpeg_fares_alike_with_both_decoders(tmp_path, damage, monkeypatch):
+    path = saved(tmp_path, "a.jpg", photograph(width=200, height=200))
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        del content[len(content) // 2 :]
+    else:
+        content[len(content) // 2 : len(content) // 2 + 40] = bytes(range(40))
+    path.write_bytes(content)
+
+    def outcome():
+        try:
+            return read_image(path, 64).tobytes()
+        except BadImage as bad:
+            return bad.reason
+
+    with_both = outcome()
+    monkeypatch.setattr(room, "decode_jpeg", None)
+    assert with_both == outcome()
