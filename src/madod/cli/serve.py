@@ -1,0 +1,84 @@
+"""`madod serve`: a model behind HTTP, for programs and for people."""
+
+import logging
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from madod.cli.arguments import parse, torch_device
+from madod.errors import InputError
+
+
+@dataclass(frozen=True)
+class Serve:
+    """Which model, and where."""
+
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Folder of a trained model, as `madod train --out` makes it."""
+    port: int = 8000
+    """Port to listen on; 0 takes any that is free."""
+    host: str = "127.0.0.1"
+    """Address to listen on; 127.0.0.1 is reached from this machine only, 0.0.0.0 from everywhere."""
+    device: str = "auto"
+    """cpu, cuda, or auto: the GPU where there is one."""
+    max_images: int = 256
+    """Pictures in a request."""
+    max_megabytes: int = 64
+    """Size of a request in MiB, and of a picture in it."""
+    max_megapixels: int = 50
+    """Size of a picture in millions of pixels."""
+
+
+ABOUT = """Serve a trained model over HTTP.
+
+GET / is a page to drop pictures on; POST /predict takes pictures, as files of a form or one as the body, and answers
+in JSON; GET /model, /health and /metrics say the rest, and GET /openapi.json describes all of it. It listens on this
+machine only unless --host says otherwise, and ends at Ctrl-C when the requests under way are answered."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to end."""
+    how = parse(Serve, arguments, "serve", ABOUT)
+    for flag, value in (("max-images", how.max_images), ("max-megabytes", how.max_megabytes)):
+        if value < 1:
+            raise InputError(f"--{flag} {value} leaves nothing to serve: give 1 or more")
+    if not 1 <= how.max_megapixels <= 100:
+        raise InputError(f"--max-megapixels {how.max_megapixels} cannot be: give 1 to 100")
+    try:
+        import fastapi  # noqa: F401
+        import python_multipart  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"serving needs {error.name}, which is not installed: pip install 'madod[serve]' installs it"
+        ) from None
+    import torch
+
+    from madod.predict import load
+    from madod.serve.limits import MIB, Limits, cores
+    from madod.serve.server import is_loopback, serve
+
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is their affair
+    size = how.max_megabytes * MIB
+    limits = Limits(
+        images=how.max_images, body_bytes=size, image_bytes=size, pixels=how.max_megapixels * 10**6,
+        held_bytes=max(size, Limits.held_bytes),
+    )  # fmt: skip
+    torch.set_num_threads(min(torch.get_num_threads(), max(1, cores() - limits.decoders)))
+    model = load(how.model).to(torch_device(how.device))
+    if not is_loopback(how.host):
+        sys.stderr.write(
+            f"madod: warning: {how.host} can be reached from other machines, without a password or encryption; the "
+            "model's training pictures can be seen there too\n"
+        )
+
+    def ready(address: str) -> None:
+        sys.stdout.write(f"{address}: open it in a browser, or POST pictures to {address}/predict; Ctrl-C ends it\n")
+        sys.stdout.flush()
+
+    serve(model, how.host, how.port, limits, ready)
+    return 0

@@ -1,0 +1,111 @@
+"""Pictures decoded in processes of their own, so that no picture can take the server with it."""
+
+import asyncio
+import os
+import struct
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+
+import numpy as np
+
+from madod.data.images import Pixels
+from madod.serve.limits import Limits
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Broken(Exception):  # noqa: N818  # a verdict on a picture, not a fault of the server
+    """A decoding process died or was killed over what it was given; says why."""
+
+
+class Worker:
+    """One decoding process, started when it is first needed and again after it died."""
+
+    def __init__(self, size: int, limits: Limits) -> None:
+        self.size, self.limits = size, limits
+        self.process: Process | None = None
+
+    async def start(self) -> Process:
+        """Return the process, alive."""
+        if self.process is None or self.process.returncode is not None:
+            words = (str(value) for value in (self.size, self.limits.pixels, self.limits.decode_bytes))
+            self.process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "madod.serve.decoder", *words,
+                stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=os.environ | ONE_THREAD, start_new_session=True,
+            )  # fmt: skip
+        return self.process
+
+    async def decode(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
+        """Return the pixels of every picture, or the reason why it has none."""
+        process = await self.start()
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(struct.pack(f"<{len(pictures) + 1}I", len(pictures), *map(len, pictures)))
+        process.stdin.writelines(pictures)
+        found: list[Pixels | str] = []
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(None) as alarm:
+            for _ in pictures:
+                alarm.reschedule(loop.time() + self.limits.decode_seconds)
+                (reason,) = struct.unpack("<I", await process.stdout.readexactly(4))
+                content = await process.stdout.readexactly(reason or 3 * self.size**2)
+                found.append(content.decode() if reason else self.pixels(content))
+        return found
+
+    def pixels(self, content: bytes) -> Pixels:
+        """Return bytes as a picture (3, size, size)."""
+        return np.frombuffer(content, np.uint8).reshape(3, self.size, self.size)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+        self.process = None
+
+
+class Decoders:
+    """Several decoding processes; each has one request at a time."""
+
+    def __init__(self, size: int, limits: Limits) -> None:
+        self.limits = limits
+        self.workers = [Worker(size, limits) for _ in range(limits.decoders)]
+        self.idle: asyncio.Queue[Worker] = asyncio.Queue()
+
+    async def start(self) -> None:
+        """Start all processes."""
+        for worker in self.workers:
+            await worker.start()
+            self.idle.put_nowait(worker)
+
+    async def decode(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
+        """Return the pixels of every picture, or the reason why it has none; a guilty one does not spoil the others."""
+        try:
+            return await self.together(pictures)
+        except Broken as broken:
+            if len(pictures) == 1:
+                return [str(broken)]
+            return [(await self.decode([picture]))[0] for picture in pictures]
+
+    async def together(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
+        """Have one process decode all the pictures, or raise `Broken`."""
+        worker = await self.idle.get()
+        try:
+            return await worker.decode(pictures)
+        except BaseException as error:
+            worker.kill()
+            if isinstance(error, TimeoutError):
+                raise Broken(f"it takes more than {self.limits.decode_seconds:g} seconds to decode") from None
+            if isinstance(error, (asyncio.IncompleteReadError, OSError)):
+                raise Broken("its decoder broke down over it") from None
+            raise
+        finally:
+            self.idle.put_nowait(worker)
+
+    async def close(self) -> None:
+        """End all processes."""
+        ending = [worker.process for worker in self.workers if worker.process is not None]
+        for worker in self.workers:
+            worker.kill()
+        for process in ending:
+            await process.wait()

@@ -1,0 +1,64 @@
+"""What every request passes first: who is asking whom, and how long it took to answer."""
+
+import time
+from collections.abc import Sequence
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from madod.serve.answers import Problem
+from madod.serve.metrics import Metrics
+
+PATHS = ("/", "/predict", "/health", "/metrics", "/model", "/openapi.json")
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Front:
+    """Counts and times answers, adds the headers that all have, and refuses requests meant for another host.
+
+    Otherwise a page from elsewhere could have its own name point to this machine, and read the answers.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics, hosts: Sequence[str] | None) -> None:
+        self.app, self.metrics = app, metrics
+        self.hosts = None if hosts is None else {host.lower().encode() for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        start, path = time.perf_counter(), label(scope["path"])
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *HEADERS]
+                self.metrics.answered(path, message["status"], time.perf_counter() - start)
+            await send(message)
+
+        if self.hosts is None or host(scope) in self.hosts:
+            return await self.app(scope, receive, watched)
+        return await misdirected(watched)
+
+
+def label(path: str) -> str:
+    """Return an address under which answers are counted; there are only a few."""
+    return path if path in PATHS else "/similar" if path.startswith("/similar/") else "other"
+
+
+def host(scope: Scope) -> bytes:
+    """Return the host that a request names, without its port."""
+    named = dict(scope["headers"]).get(b"host", b"").lower()
+    return named[: named.index(b"]") + 1] if b"]" in named else named.partition(b":")[0]
+
+
+async def misdirected(send: Send) -> None:
+    """Refuse a request that names a host which is not this one."""
+    said = Problem(error="this server answers on this machine only: start it with --host to answer to other names")
+    content = said.model_dump_json().encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": 421, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,49 @@
+"""What a request may ask for; whatever asks for more is refused in a sentence, and memory stays bounded."""
+
+import os
+from dataclasses import dataclass, field
+
+MIB = 2**20
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one request, and of all that are under way together."""
+
+    images: int = 256
+    """Pictures in a request."""
+    image_bytes: int = 32 * MIB
+    """Bytes of one picture."""
+    body_bytes: int = 64 * MIB
+    """Bytes of a request's body."""
+    pixels: int = 50_000_000
+    """Width times height of a picture."""
+    head_bytes: int = 32 * 1024
+    """Bytes of a request's head."""
+    held_bytes: int = 256 * MIB
+    """Bytes of all bodies in memory; beyond it they are read one at a time, and the others wait in their sockets."""
+    connections: int = 1000
+    """Open connections."""
+    requests: int = 800
+    """Requests for predictions under way; the next is asked to come back later."""
+    head_seconds: float = 10.0
+    """Time for a request's head to arrive, and for a client to take the answer."""
+    body_seconds: float = 10.0
+    """Time that a body may take beyond the time that it takes at the least rate."""
+    body_rate: float = 32 * 1024.0
+    """Least rate of a body in bytes a second."""
+    decode_seconds: float = 10.0
+    """Time to decode one picture."""
+    decode_bytes: int = 2048 * MIB
+    """Address space of a decoding process."""
+    decoders: int = field(default_factory=lambda: max(1, cores() // 2))
+    """Decoding processes; the other processors are left to the network."""
+    batch: int = 64
+    """Pictures in one pass of the network."""
+    patience: float = 0.002
+    """Seconds that a picture waits for company."""
