@@ -2,15 +2,22 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import parse
+from madod.cli.arguments import Switch, parse, torch_device
+from madod.cli.inputs import pictures
 from madod.errors import InputError
+
+if TYPE_CHECKING:
+    from madod.cli.contact import Chosen
+    from madod.data.images import BadImage
+    from madod.predict import Model, Prediction
 
 
 @dataclass(frozen=True)
@@ -19,17 +26,29 @@ class Predict:
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, as `madod train --out` makes it."""
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
-    """Picture files, or folders that are searched for pictures at any depth."""
+    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
+    """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
+    files on standard input, one a line."""
     format: Literal["table", "csv", "json"] = "table"
     """table for people, csv, or json: one object a line."""
+    gallery: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Also write a page with the pictures, the most unknown first: the 500 with the highest and the 500 with the
+    lowest scores where there are more than 1000."""
+    keep: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """Set the threshold so that this share of the pictures held out in training passes as known; 0.95 in training."""
+    device: str = "cpu"
+    """cpu, cuda, or auto."""
+    quiet: Switch = False
+    """Say nothing of how far it is."""
 
 
 ABOUT = """Label pictures with a trained model.
 
 The label is always the nearest known class; "unknown" says whether the score is above the model's threshold, so
-that the picture probably shows none of the known classes. Exit code: 0 all done, 1 some pictures could not be read
-(they are listed at the end, the rest is done), 2 refused."""
+that the picture probably shows none of the known classes.
+
+Exit code: 0 all pictures are done; 1 some could not be read (they are listed at the end on standard error, and the
+others are done); 2 refused: nothing to do, or words that mean nothing; 130 interrupted."""
 COLUMNS = ("path", "label", "confidence", "score", "threshold", "unknown")
 
 
@@ -38,47 +57,75 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Predict, arguments, "predict", ABOUT)
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
-    files = list(pictures(how.paths))
-    from madod.data.images import BadImage
-    from madod.predict import load
-
-    model = load(how.model)
-    bad = []
+    files = pictures(how.paths)
+    model = loaded(how)
+    chosen = shown_by(how.gallery)
+    bad: list[BadImage] = []
+    total = 0
+    report = counted(how.quiet)
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
-    for answer in model.predict_iter(files):
-        if isinstance(answer, BadImage):
-            bad.append(answer)
-        elif how.format == "json":
-            sys.stdout.write(json.dumps(answer._asdict(), ensure_ascii=False) + "\n")
+    for total, answer in enumerate(model.predict_iter(files), 1):
+        if isinstance(answer, tuple):
+            sys.stdout.write(written(answer, how.format))
+            if chosen is not None:
+                chosen.add(answer)
         else:
-            sys.stdout.write(line(rounded(answer), how.format))
+            bad.append(answer)
+        report(total)
     sys.stdout.flush()
+    if chosen is not None and how.gallery is not None:
+        chosen.write(how.gallery, model, how.model)
     for each in bad:
         sys.stderr.write(f"madod: {each}\n")
     if bad:
-        sys.stderr.write(f"madod: {len(bad)} of {len(files)} pictures could not be read; the others are done\n")
+        sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read; the others are done\n")
     return 1 if bad else 0
 
 
-def pictures(paths: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files themselves, and the pictures inside folders in order of their names."""
-    from madod.data.folder import files_below
-    from madod.data.images import is_picture
+def loaded(how: Predict) -> "Model":
+    """Return the model, where and with the threshold that the command says."""
+    from madod.predict import load
 
-    for path in paths:
-        if not path.is_dir():
-            yield path
-            continue
-        inside = sorted(file for file in files_below(path, set()) if is_picture(file))
-        if not inside:
-            raise InputError(f"the folder {path} has no pictures in it: give a file, or a folder with pictures")
-        yield from inside
+    model = load(how.model)
+    if how.keep is not None:
+        model.set_threshold(how.keep)
+    return model.to(torch_device(how.device))
 
 
-def rounded(answer: tuple[object, ...]) -> list[str]:
-    """Return the fields as short texts."""
-    return [f"{part:.4f}" if isinstance(part, float) else str(part) for part in answer]
+def shown_by(gallery: Path | None) -> "Chosen | None":
+    """Return what collects pictures for a page, where one is asked for and can be written."""
+    if gallery is None:
+        return None
+    if gallery.is_dir():
+        raise InputError(f"{gallery} is a folder: name a file for the page, such as {gallery / 'gallery.html'}")
+    from madod.cli.contact import Chosen
+
+    return Chosen()
+
+
+def counted(quiet: bool) -> Callable[[int], None]:
+    """Return what says every few seconds how many pictures are done, unless they are seen to be printed."""
+    from madod.cli.progress import EVERY
+
+    start = last = time.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= EVERY and not quiet and not sys.stdout.isatty():
+            last = now
+            sys.stderr.write(f"{done:,} pictures done, {done / (now - start):.0f} a second\n")
+            sys.stderr.flush()
+
+    return report
+
+
+def written(answer: "Prediction", style: str) -> str:
+    """Return a prediction as a line of the chosen form."""
+    if style == "json":
+        return json.dumps(answer._asdict(), ensure_ascii=False) + "\n"
+    return line([f"{part:.4f}" if isinstance(part, float) else str(part) for part in answer], style)
 
 
 def line(fields: Sequence[str], style: str) -> str:

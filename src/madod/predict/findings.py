@@ -14,7 +14,6 @@ from madod.data.base import UNKNOWN
 from madod.data.folder import Picture, files_below, find_pictures, listing
 from madod.data.images import is_picture
 from madod.errors import InputError
-from madod.evaluation.metrics import detection
 
 
 class Measures(NamedTuple):
@@ -71,6 +70,8 @@ def findings(verdicts: Sequence[Verdict], classes: Sequence[str], unreadable: Se
 
 def measures(verdicts: Sequence[Verdict], classes: Sequence[str]) -> Measures:
     """Return the shares of some pictures."""
+    from madod.evaluation.metrics import detection  # takes a second, and a prediction does without
+
     number = {name: k for k, name in enumerate(classes)}
     y = np.array([number.get(verdict.truth, UNKNOWN) for verdict in verdicts], dtype=np.int64)
     said = np.array([number[verdict.label] for verdict in verdicts], dtype=np.int64)

@@ -1,0 +1,93 @@
+"""A contact sheet: many pictures with what a model says of them, the most unknown first."""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from madod.report.html import Markup, document, facts, paragraph, section, tag
+
+QUALITY = 80
+
+
+class Tile(NamedTuple):
+    """A picture uint8 (h, w, 3), or nothing where it can no longer be read, and what was said of it."""
+
+    name: str
+    label: str
+    confidence: float
+    score: float
+    unknown: bool
+    image: NDArray[np.uint8] | None
+
+
+class Sheet(NamedTuple):
+    """What a contact sheet shows; where there are too many pictures, those with the highest and the lowest scores."""
+
+    model: str
+    detector: str
+    threshold: float
+    pictures: int
+    flagged: int
+    highest: Sequence[Tile]
+    lowest: Sequence[Tile]
+    """Also from the highest score down; empty where `highest` holds all."""
+
+
+def contact_sheet(sheet: Sheet) -> Markup:
+    """Return the page, whole."""
+    left_out = sheet.pictures - len(sheet.highest) - len(sheet.lowest)
+    return document(
+        "What the model says of these pictures",
+        tag("h1", "What the model says of these pictures"),
+        facts(
+            {
+                "pictures": f"{sheet.pictures:,}",
+                "flagged as unknown": f"{sheet.flagged:,}",
+                f"threshold ({sheet.detector})": f"{sheet.threshold:.4g}",
+                "model": sheet.model,
+            }
+        ),
+        paragraph(
+            "Sorted by score, the most unknown first. A dashed frame marks a picture whose score is above the "
+            "threshold: it probably shows none of the known classes, and its label is only the nearest of them. "
+            "Pictures are shown as the model sees them, squeezed to a square."
+        ),
+        section("Highest scores" if sheet.lowest else "All pictures", tiles(sheet.highest)),
+        section("Lowest scores", paragraph(f"{left_out:,} pictures in between are not shown."), tiles(sheet.lowest))
+        if sheet.lowest
+        else None,
+    )
+
+
+def tiles(each: Sequence[Tile]) -> Markup:
+    """Return pictures in rows, each with its verdict."""
+    return tag("ol", *(_tile(tile) for tile in each), class_="tiles")
+
+
+def _tile(tile: Tile) -> Markup:
+    said = "unknown" if tile.unknown else tile.label
+    alt = f"{said}, score {tile.score:.4g}"
+    shown = tag("span", "(gone)") if tile.image is None else tag("img", src=jpeg_uri(tile.image), alt=alt)
+    nearest = f"{'nearest: ' if tile.unknown else ''}{tile.label} {tile.confidence:.0%}"
+    return tag(
+        "li",
+        shown,
+        tag("strong", said),
+        tag("span", nearest) if tile.unknown else tag("span", f"{tile.confidence:.0%} sure"),
+        tag("span", f"score {tile.score:.4g}"),
+        tag("small", tile.name),
+        class_="wrong" if tile.unknown else "right",
+    )
+
+
+def jpeg_uri(image: NDArray[np.uint8]) -> str:
+    """Return uint8 pixels (h, w, 3) as an address that holds them."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="JPEG", quality=QUALITY)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
