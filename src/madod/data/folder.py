@@ -84,8 +84,8 @@ class Folder(DomainDataset):
         return Domain(domain, self._images[rows], self._labels[rows], self._labels[rows])
 
 
-def find_pictures(root: Path) -> list[Picture]:
-    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path."""
+def find_pictures(root: Path, *, warn: bool = True) -> list[Picture]:
+    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out."""
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
     pictures, others = [], Counter[str]()
@@ -98,19 +98,26 @@ def find_pictures(root: Path) -> list[Picture]:
                     others[file.suffix or file.name] += 1
     if not pictures:
         raise InputError(_nothing_found(root, others))
-    _warn_of_others(root, others)
+    if warn:
+        _warn_of_others(root, others)
     return sorted(pictures)
 
 
 def choose_size(paths: Sequence[Path]) -> int:
     """Return 32 where the median shorter side of an even sample is at most 48 pixels, else 64."""
+    sides = shorter_sides(paths)
+    return 32 if sides and statistics.median(sides) <= 48 else 64
+
+
+def shorter_sides(paths: Sequence[Path]) -> list[int]:
+    """Return the shorter side in pixels of an even sample of 256 pictures, as their headers state it."""
     sides = []
     for path in paths[:: -(-len(paths) // _SAMPLE)]:
         try:
             sides.append(min(dimensions(path)))
         except BadImage:
             continue  # decoding reports it together with all others
-    return 32 if sides and statistics.median(sides) <= 48 else 64
+    return sides
 
 
 def listing(folder: Path) -> Listing:

@@ -72,14 +72,14 @@ def _tile(tile: Tile) -> Markup:
     said = "unknown" if tile.unknown else tile.label
     alt = f"{said}, score {tile.score:.4g}"
     shown = tag("span", "(gone)") if tile.image is None else tag("img", src=jpeg_uri(tile.image), alt=alt)
-    nearest = f"{'nearest: ' if tile.unknown else ''}{tile.label} {tile.confidence:.0%}"
+    sure = f"{tile.confidence:.0%}"
     return tag(
         "li",
         shown,
         tag("strong", said),
-        tag("span", nearest) if tile.unknown else tag("span", f"{tile.confidence:.0%} sure"),
+        tag("span", f"nearest: {tile.label}, {sure}" if tile.unknown else f"{sure} sure"),
         tag("span", f"score {tile.score:.4g}"),
-        tag("small", tile.name),
+        tag("span", "/".join(tile.name.replace("\\", "/").split("/")[-2:]), title=tile.name, class_="quiet"),
         class_="wrong" if tile.unknown else "right",
     )
 
