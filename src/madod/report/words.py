@@ -25,12 +25,34 @@ ALGORITHMS = {
         "training as a game of many small tasks, each of which restyles its pictures "
         "and treats one known class as if it were unknown",
     ),
+    "irm": Word("IRM"),
+    "mixup": Word("Mixup"),
+    "mbdg": Word("MBDG"),
+    "edir_mmd": Word("EDir-MMD"),
+    "edst_mmd": Word("EDst-MMD"),
+    "scone": Word("SCONE"),
+    "daml": Word("DAML"),
+    "medic": Word("MEDIC"),
+    "mmd": Word("MMD"),
+    "coral": Word("CORAL"),
 }
 
 DETECTORS = {
     "msp": Word("MSP", "one minus the highest class probability"),
     "energy": Word("Energy", "how little the network responds with any class at all"),
     "ddu": Word("DDU", "how rare the picture's features are among the training features"),
+    "own": Word("own score", "what the method itself says of unknown pictures"),
+    "mean": Word("mean of 3", "the mean over MSP, Energy and DDU, run by run"),
+    "best": Word("best of 3 *", "the best of MSP, Energy and DDU after the fact, as the paper's starred rows"),
+}
+
+DATASETS = {
+    "colored_mnist": Word("ColoredMNIST"),
+    "pacs": Word("PACS"),
+    "vlcs": Word("VLCS"),
+    "terra_incognita": Word("TerraIncognita"),
+    "office_home": Word("OfficeHome"),
+    "rotated_mnist": Word("RotatedMNIST"),
 }
 
 OVERALL = {
@@ -49,6 +71,17 @@ RANKED = {
 def algorithm(name: str) -> Word:
     """Return what an algorithm is called."""
     return ALGORITHMS.get(name, Word(name))
+
+
+def method(name: str) -> str:
+    """Return what an algorithm, or a variant of one, is called."""
+    head, comma, rest = name.partition(",")
+    return f"{algorithm(head).title}{comma}{rest}"
+
+
+def dataset(name: str) -> str:
+    """Return what a dataset is called."""
+    return DATASETS.get(name, Word(name)).title
 
 
 def detector(name: str) -> Word:

@@ -1,0 +1,107 @@
+"""All records below a folder as one table of numbers: a row a record and detector, read without torch."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from madod.errors import InputError
+from madod.report.variants import named
+
+CELL = ["dataset", "test_domain", "ood_classes", "seed"]
+"""What two methods must share to be compared: a cell and its seed."""
+SPEC = ["dataset", "algorithm", "test_domain", "ood_classes", "seed"]
+MEASURES = ["auroc", "aupr", "base_rate", "fpr95", "oscr"]
+OVERALL = ["accuracy", "val_accuracy", "ece"]
+COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "seconds", "hparams", "settings", "versions",
+           "translation", "id", "folder"]  # fmt: skip
+
+
+def load_records(runs: Path) -> pd.DataFrame:
+    """Return a row a record and detector below `runs`, in the order of cells; a run that lies there twice counts once.
+
+    `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. A run that was
+    tested on nothing has one row without a detector.
+    """
+    records = list(_unique(_read(file) for file in record_files(runs)))
+    if not records:
+        raise InputError(f"there is no finished run below {runs}: a run has a record.json; name the folder of runs")
+    names = named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
+    rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    return frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True)
+
+
+def record_files(runs: Path) -> Iterator[Path]:
+    """Yield every record below a folder, in order, those nearer to the top first."""
+    for folder, names, files in os.walk(runs):
+        names[:] = sorted(name for name in names if name != "model")
+        if "record.json" in files:
+            yield Path(folder, "record.json")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Return what tables need of one record; refuse a file that is none, by its name."""
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        spec, metrics = facts["spec"], facts["metrics"]
+        settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
+        return {
+            "dataset": Path(spec["dataset"]).name,
+            "algorithm": str(spec["algorithm"]),
+            "test_domain": spec["test_domain"],
+            "ood_classes": "+".join(spec["ood_classes"]),
+            "seed": int(spec["seed"]),
+            **{key: _fraction(metrics, key) for key in OVERALL},
+            "detectors": {
+                name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
+            },
+            "thresholds": facts.get("thresholds", {}),
+            "seconds": float(sum(facts.get("seconds", {}).values())),
+            "hparams": dict(spec.get("hparams", {})),
+            "settings": settings,
+            "versions": dict(facts.get("versions", {})),
+            "translation": facts.get("translation"),
+            "id": file.parent.name,
+            "folder": str(file.parent),
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{file} is not a run's record ({reason}): delete it or run it again") from error
+
+
+def _is(found: object) -> bool:
+    """Tell a detector's measures from the other metrics of a record; those of a run without unknowns are empty."""
+    return isinstance(found, Mapping) and "auroc" in found
+
+
+def _fraction(metrics: Mapping[str, Any], key: str) -> float:
+    """Return a measure, NaN where it was not measured; refuse what is no fraction."""
+    value = metrics.get(key)
+    if value is None:
+        return float("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError(f"{key} is {value!r}, no fraction")
+    return float(value)
+
+
+def _unique(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a run that lies in several folders once, from the first."""
+    seen: set[str] = set()
+    for record in records:
+        told = json.dumps([[record[key] for key in SPEC], record["settings"]], sort_keys=True)
+        if told not in seen:
+            seen.add(told)
+            yield record
+
+
+def _rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield a row a detector; one without a detector where nothing was detected."""
+    whole = {key: value for key, value in record.items() if key not in ("detectors", "thresholds")}
+    for name, measures in record["detectors"].items():
+        yield whole | measures | {"detector": name, "threshold": record["thresholds"].get(name)}
+    if not record["detectors"]:
+        yield whole

@@ -1,0 +1,59 @@
+"""Means over runs: from a row a run and detector to a number a method, detector, dataset, domain and metric."""
+
+import pandas as pd
+
+from madod.report.frame import CELL
+from madod.report.paper import METRICS, printed
+
+THREE = ("ddu", "msp", "energy")
+"""The paper's detectors, in its order."""
+KEYS = ["dataset", "domain", "method", "detector", "metric"]
+
+
+def measured(frame: pd.DataFrame, *, by_domain: bool = False) -> pd.DataFrame:
+    """Return value and standard error in percent, and the number of runs, by `KEYS`; domain is empty for the summary.
+
+    Beside every detector by itself stand "mean", the mean over the paper's three run by run, and "best", the best of
+    the three after the fact, metric by metric, as in the paper's starred rows.
+    """
+    tested = frame.dropna(subset=["detector"])
+    tested = pd.concat([tested, mean_of_three(tested)], ignore_index=True)
+    tested = tested.assign(domain=tested["test_domain"] if by_domain else "")
+    long = tested.melt([*KEYS[:-1]], list(METRICS), "metric").dropna(subset="value")
+    found = long.groupby(KEYS, sort=False)["value"].agg(["mean", "sem", "size"]).reset_index()
+    found = found.rename(columns={"mean": "value", "sem": "error", "size": "runs"})
+    found[["value", "error"]] *= 100
+    return pd.concat([found, best_of_three(found)], ignore_index=True)
+
+
+def mean_of_three(tested: pd.DataFrame) -> pd.DataFrame:
+    """Return a row a run that has all three of the paper's detectors, with the mean of their measures."""
+    three = tested[tested["detector"].isin(THREE)]
+    numbers = ["accuracy", "auroc", "aupr", "base_rate"]
+    grouped = three.groupby([*CELL, "method", "id"], sort=False, dropna=False)
+    means = grouped[numbers].mean()[grouped.size() == len(THREE)].reset_index()
+    return means.assign(detector="mean")
+
+
+def best_of_three(found: pd.DataFrame) -> pd.DataFrame:
+    """Return, where all three of the paper's detectors are there, the largest of their means."""
+    three = found[found["detector"].isin(THREE)]
+    keys = [key for key in KEYS if key != "detector"]
+    grouped = three.groupby(keys, sort=False)["value"]
+    best = three.loc[grouped.idxmax()[grouped.size() == len(THREE)]]
+    return best.assign(detector="best")
+
+
+def base_rates(frame: pd.DataFrame, *, by_domain: bool = False) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return the mean, smallest and largest share of unknown images over cells, in percent, by dataset and domain."""
+    cells = frame.dropna(subset=["base_rate"]).drop_duplicates(CELL)
+    cells = cells.assign(domain=cells["test_domain"] if by_domain else "")
+    rates = cells.groupby(["dataset", "domain"], sort=False)["base_rate"].agg(["mean", "min", "max"])
+    return {key: (100 * mean, 100 * low, 100 * high) for key, mean, low, high in rates.itertuples()}
+
+
+def paper_numbers(*, by_domain: bool = False) -> pd.DataFrame:
+    """Return the paper's own numbers in the shape of `measured`, one run each."""
+    table = printed()
+    wanted = table[(table["domain"] != "") == by_domain]
+    return wanted.rename(columns={"algorithm": "method"})[[*KEYS, "value", "error"]].assign(runs=1)

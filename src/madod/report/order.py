@@ -1,0 +1,38 @@
+"""In which order datasets, domains, methods and detectors stand in a table: the paper's, then the alphabet's."""
+
+from collections.abc import Iterable
+
+from madod.report.measured import THREE
+from madod.report.paper import printed
+
+AFTER_THE_FACT = ("mean", "best")
+"""Rows that stand beside the detectors and are not ranked among them."""
+
+
+def in_order(names: Iterable[str], dataset: str | None = None) -> list[str]:
+    """Return each dataset, or each domain of a dataset, once: those of the paper first, in its order."""
+    table = printed()
+    known = table["dataset"] if dataset is None else table.loc[table["dataset"] == dataset, "domain"]
+    there = set(names)
+    return [name for name in dict.fromkeys(known) if name in there] + sorted(there - set(known))
+
+
+def methods_in_order(names: Iterable[str]) -> list[str]:
+    """Return each method once: the paper's order, unknown ones after it, MADOD last; variants behind their own."""
+    order = [*dict.fromkeys(name for name in printed()["algorithm"] if name != "madod")]
+    there = dict.fromkeys(names)
+
+    def place(name: str) -> tuple[int, str, str]:
+        head, _, rest = name.partition(",")
+        known = order.index(head) if head in order else len(order) + (head == "madod")
+        return known, head, rest
+
+    return sorted(there, key=place)
+
+
+def detectors_in_order(names: Iterable[str]) -> list[str]:
+    """Return the paper's three, the others by name, then the method's own score, the mean and the best of three."""
+    last = ("own", *AFTER_THE_FACT)
+    there = set(names)
+    others = sorted(there - {*THREE, *last})
+    return [name for name in (*THREE, *others, *last) if name in there]

@@ -1,0 +1,129 @@
+"""Is one method better than another? Paired over cells, with intervals."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from madod.report import words
+from madod.report.measured import THREE, mean_of_three
+from madod.report.order import methods_in_order
+from madod.report.table import MISSING, Row, Table, signed
+
+PLACE = ["dataset", "test_domain", "ood_classes"]
+COMPARED = (("accuracy", "mean"), *((metric, name) for metric in ("auroc", "aupr") for name in (*THREE, "mean")))
+"""Metric and detector of every comparison; accuracy is the same under all detectors."""
+LEVEL = 0.95
+HOW = (
+    "paired over cells, an unseen domain with an unknown class: both methods' seeds are averaged in a cell first, then "
+    "the cells' differences are taken, in points",
+    f"the interval is Student's over cells ({100 * LEVEL:.0f} %), p is Wilcoxon's signed-rank test, the last column is "
+    "p corrected after Holm for all comparisons of this table",
+    "cells of one dataset share domains and training pictures: an interval speaks of these cells, not of new domains",
+)
+
+
+class Comparison(NamedTuple):
+    """One method less another: cells, mean difference and its interval, p; NaN where cells are too few."""
+
+    cells: int
+    mean: float
+    low: float
+    high: float
+    p: float
+
+
+def compare(differences: Sequence[float] | NDArray[np.floating]) -> Comparison:
+    """Return the mean of paired differences, its t interval, and the p of Wilcoxon's signed-rank test."""
+    from scipy import stats
+
+    values = np.asarray(differences, dtype=np.float64)
+    n, mean = len(values), float(values.mean())
+    if n < 2:
+        return Comparison(n, mean, *(float("nan"),) * 3)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * float(values.std(ddof=1)) / n**0.5
+    return Comparison(n, mean, mean - half, mean + half, signed_rank_p(values))
+
+
+def signed_rank_p(differences: NDArray[np.floating]) -> float:
+    """Return the exact two-sided p of Wilcoxon's signed-rank test; ties share their rank, zeros are left out."""
+    values = np.round(differences[differences != 0], 9)
+    _, which, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
+    twice = (2 * np.cumsum(counts) - counts + 1)[which]  # ranks from 1, times two: whole numbers even where tied
+    chances = np.ones(1)  # of every sum of ranks, when each sign is a coin toss
+    for rank in twice:
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
+    found = int(twice[values > 0].sum())
+    return min(1.0, 2 * float(min(chances[: found + 1].sum(), chances[found:].sum())))
+
+
+def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return measures in percent, averaged over seeds, by cell, method and detector, the mean of three among them."""
+    tested = frame.dropna(subset=["detector"])
+    tested = pd.concat([tested, mean_of_three(tested)], ignore_index=True)
+    return 100 * tested.groupby([*PLACE, "method", "detector"], sort=False)[["accuracy", "auroc", "aupr"]].mean()
+
+
+def comparisons(frame: pd.DataFrame, reference: str = "madod") -> Table:
+    """Return a row a dataset, other method, metric and detector: the reference less the other."""
+    cells = by_cell(frame)
+    methods = methods_in_order(cells.index.get_level_values("method"))
+    found: dict[tuple[str, str, str, str], Comparison] = {}
+    wide = {pair: _wide(cells, *pair) for pair in COMPARED}
+    datasets = list(dict.fromkeys(cells.index.get_level_values("dataset")))
+    for dataset in [*datasets, *(["all"] if len(datasets) > 1 else [])]:
+        for other in (name for name in methods if name != reference):
+            for pair, one in wide.items():
+                result = _compared(one, dataset, reference, other)
+                if result:
+                    found[dataset, other, *pair] = result
+    adjusted = holm([one.p for one in found.values()])
+    rows = tuple(
+        Row((words.dataset(dataset), words.method(other), *_column(metric, detector)), _said(one, p))
+        for ((dataset, other, metric, detector), one), p in zip(found.items(), adjusted, strict=True)
+    )
+    heads = ("cells", "difference", f"{100 * LEVEL:.0f} % interval", "p", "p, Holm")
+    notes = HOW if rows else (f"no cell has runs of {words.method(reference)} and of another method",)
+    title = f"{words.method(reference)} less the others, paired over cells"
+    return Table(title, ("dataset", "against", "metric", "detector"), tuple(("", head) for head in heads), rows, notes)
+
+
+def holm(ps: Sequence[float]) -> list[float]:
+    """Return p values corrected for their number [Holm 1979]; NaN stays NaN and does not count."""
+    adjusted, largest = [float("nan")] * len(ps), 0.0
+    order = sorted((place for place, p in enumerate(ps) if p == p), key=lambda place: ps[place])
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * ps[place]))
+        adjusted[place] = largest
+    return adjusted
+
+
+def _wide(cells: pd.DataFrame, metric: str, detector: str) -> pd.DataFrame | None:
+    """Return a column a method, a row a cell; None where the detector was measured nowhere."""
+    if detector not in cells.index.get_level_values("detector"):
+        return None
+    return cells[metric].xs(detector, level="detector").unstack("method")
+
+
+def _compared(wide: pd.DataFrame | None, dataset: str, reference: str, other: str) -> Comparison | None:
+    if wide is None or reference not in wide or other not in wide:
+        return None
+    difference = (wide[reference] - wide[other]).dropna()
+    if dataset != "all":
+        difference = difference[difference.index.get_level_values("dataset") == dataset]
+    return compare(difference.to_numpy()) if len(difference) else None
+
+
+def _column(metric: str, detector: str) -> tuple[str, str]:
+    return ("accuracy", "any") if metric == "accuracy" else (metric.upper(), words.detector(detector).title)
+
+
+def _said(one: Comparison, adjusted: float) -> tuple[str, ...]:
+    interval = MISSING if one.low != one.low else f"{signed(one.low)} to {signed(one.high)}"
+    return str(one.cells), signed(one.mean), interval, _p(one.p), _p(adjusted)
+
+
+def _p(p: float) -> str:
+    return MISSING if p != p else f"{p:.3f}" if p >= 0.0005 else "< 0.001"

@@ -1,0 +1,177 @@
+"""The paper's tables with our numbers: summary, per domain, dataset statistics."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from madod.errors import InputError, nearest
+from madod.report import words
+from madod.report.forms import Form, written
+from madod.report.frame import load_records
+from madod.report.measured import KEYS, base_rates, measured, paper_numbers
+from madod.report.order import AFTER_THE_FACT, detectors_in_order, in_order, methods_in_order
+from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
+from madod.report.significance import comparisons
+from madod.report.statistics import statistics
+from madod.report.table import MISSING, Entry, Item, Row, Table, marked
+
+Shape = Literal["summary", "per-domain", "statistics", "significance"]
+Group = tuple[str, str]
+"""Dataset and unseen domain; the domain is empty where all are taken together."""
+Rates = tuple[float, float, float]
+TITLES = {"auroc": "AUROC", "aupr": "AUPR", "accuracy": "accuracy"}
+SUMMED = (
+    "percent, mean ± standard error over runs: a run is one unseen domain, unknown class and seed (cells with several "
+    "seeds count once a seed)"
+)
+RANKED = (
+    "best and second best are marked among single detectors with all runs there; 'mean of 3' and 'best of 3 *' stand "
+    "beside them, the latter picked after the fact, metric by metric, as the paper's starred rows are"
+)
+
+
+def render(
+    runs: Path | pd.DataFrame,
+    shape: Shape = "summary",
+    form: Form = "text",
+    *,
+    dataset: str | None = None,
+    detectors: Sequence[str] = (),
+    paper: bool = True,
+) -> str:
+    """Return one of the tables of a folder of runs, written out; several datasets' tables follow each other."""
+    frame = load_records(runs) if isinstance(runs, Path) else runs
+    if dataset is not None and dataset not in set(frame["dataset"]):
+        there = sorted(set(frame["dataset"]))
+        raise InputError(f"no run on {dataset!r}{nearest(dataset, there)}; there are runs on: {', '.join(there)}")
+    frame = frame if dataset is None else frame[frame["dataset"] == dataset]
+    if detectors:
+        frame = frame[frame["detector"].isin(detectors)]
+        if frame.empty:
+            raise InputError(f"no run was measured with {words.listed(list(detectors))}: madod rescore adds detectors")
+    if shape == "summary":
+        tables = [summary(frame, paper=paper)]
+    elif shape == "per-domain":
+        tables = per_domain(frame, paper=paper)
+    elif shape == "significance":
+        tables = [comparisons(frame)]
+    else:
+        tables = [statistics(frame)]
+    return written(tables, form)
+
+
+def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
+    """Return a row a method and detector, three columns a dataset."""
+    heads = {(name, ""): words.dataset(name) for name in in_order(frame["dataset"])}
+    return build("All unseen domains together", measured(frame), heads, base_rates(frame), paper=paper)
+
+
+def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:
+    """Return a table a dataset: a row a method and detector, three columns an unseen domain."""
+    found, rates = measured(frame, by_domain=True), base_rates(frame, by_domain=True)
+    tables = []
+    for name in in_order(frame["dataset"]):
+        mine = frame.loc[frame["dataset"] == name, "test_domain"].dropna()
+        heads = {(name, domain): domain for domain in in_order(mine, name)}
+        if heads:
+            title = f"{words.dataset(name)}, by unseen domain"
+            tables.append(build(title, found[found["dataset"] == name], heads, rates, paper=paper))
+    return tables
+
+
+def paper_tables() -> list[Table]:
+    """Return the paper's own numbers as our code prints and marks them: its summary, then a table a dataset."""
+    tables = []
+    for name in (None, *in_order(printed()["dataset"])):
+        found = paper_numbers(by_domain=name is not None)
+        found = found if name is None else found[found["dataset"] == name]
+        keys = dict.fromkeys(zip(found["dataset"], found["domain"], strict=True))
+        heads = {key: key[1] or words.dataset(key[0]) for key in keys}
+        title = f"The paper's table: {'all unseen domains together' if name is None else words.dataset(name)}"
+        tables.append(build(title, found, heads, paper=False, digits=2, rank_all=True))
+    return tables
+
+
+def build(
+    title: str,
+    found: pd.DataFrame,
+    heads: Mapping[Group, str],
+    rates: Mapping[Group, Rates] | None = None,
+    *,
+    paper: bool,
+    digits: int = 1,
+    rank_all: bool = False,
+) -> Table:
+    """Lay measured numbers out under groups of columns, one for every dataset and domain in `heads`.
+
+    `rates` are the base rates of our runs; without them the numbers are not from runs, and none are counted.
+    """
+    numbers = Numbers(found, digits, paper)
+    rows = []
+    for method in methods_in_order(found["method"]):
+        for detector in detectors_in_order(found.loc[found["method"] == method, "detector"]):
+            items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
+            names = (words.method(method), words.detector(detector).title)
+            rows.append(Row(names, tuple(items), rank_all or detector not in AFTER_THE_FACT))
+    notes: list[str] = []
+    if rates:
+        rows.append(
+            Row(("guessing", ""), tuple(item for group in heads for item in _guessing(rates.get(group))), False)
+        )
+        spread = [
+            f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads
+        ]
+        notes = [SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spread)}"]
+    notes += [f"[ ] the paper's number, and ours less the paper's; {UNKNOWN_CLASSES}"] if numbers.beside else []
+    notes += [f"{sign} {why}" for sign, why in numbers.signs.items()]
+    counted = ("runs",) if rates else ()
+    columns = tuple((head, name) for head in heads.values() for name in (*counted, *TITLES.values()))
+    return Table(title, ("method", "detector"), columns, marked(rows), tuple(notes))
+
+
+class Numbers:
+    """Measured numbers by place, with the paper's beside them; notes which of those are not like for like."""
+
+    def __init__(self, found: pd.DataFrame, digits: int, paper: bool) -> None:
+        keys = zip(*(found[key] for key in KEYS), strict=True)
+        self.found = dict(zip(keys, zip(found["value"], found["error"], found["runs"], strict=True), strict=True))
+        self.most: dict[Group, int] = {}
+        for dataset, domain, runs in zip(found["dataset"], found["domain"], found["runs"], strict=True):
+            self.most[dataset, domain] = max(runs, self.most.get((dataset, domain), 0))
+        self.digits = digits
+        self.paper = lookup() if paper else {}
+        self.signs: dict[str, str] = {}
+        self.beside = False
+
+    def items(self, group: Group, method: str, detector: str, *, counted: bool) -> list[Item]:
+        """Return a row's items in one group of columns: the number of runs where they are counted, then the metrics."""
+        entries = [self.entry(group, method, detector, metric) for metric in METRICS]
+        runs, most = max(entry.runs for entry in entries), self.most.get(group, 0)
+        said = MISSING if not runs else str(runs) if runs >= most else f"{runs} of {most}"
+        return [said, *entries] if counted else [*entries]
+
+    def entry(self, group: Group, method: str, detector: str, metric: str) -> Entry:
+        """Return one number, as missing where there is none."""
+        place = (*group, method, detector, metric)
+        value, error, runs = self.found.get(place, (None, None, 0))
+        theirs, their_error = self.paper.get(place, (None, None))
+        known = caveat(*place) if theirs is not None else None
+        self.signs |= {known.sign: known.why} if known else {}
+        self.beside = self.beside or theirs is not None
+        return Entry(
+            value=value,
+            error=None if error is None or error != error else error,
+            runs=int(runs),
+            of=int(self.most.get(group, 0)),
+            digits=self.digits,
+            paper=theirs,
+            paper_error=their_error,
+            sign=known.sign if known else "",
+        )
+
+
+def _guessing(rates: Rates | None) -> list[Item]:
+    chance = {"auroc": 50.0, "aupr": rates[0] if rates else None}
+    return [MISSING, *(Entry(chance.get(metric)) for metric in METRICS)]

@@ -1,0 +1,92 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from madod.errors import InputError
+from madod.report.frame import load_records
+
+from .records import HPARAMS, measures, record, write, write_records
+
+RESULTS = Path(__file__).parents[2] / "results" / "digits"
+
+
+def test_a_row_a_record_and_detector(tmp_path):
+    runs = write_records(tmp_path)
+    frame = load_records(tmp_path)
+    assert len(frame) == 3 * runs
+    facts = json.loads((tmp_path / "pacs-madod-photo-person-1" / "record.json").read_text())
+    row = frame[(frame["id"] == "pacs-madod-photo-person-1") & (frame["detector"] == "ddu")].iloc[0]
+    assert row["auroc"] == facts["metrics"]["ddu"]["auroc"]
+    assert (row["test_domain"], row["ood_classes"], row["seed"], row["seconds"]) == ("photo", "person", 1, 22.0)
+    assert row["hparams"] == HPARAMS
+
+
+def test_the_digits_of_the_repository_are_read_once_each():
+    frame = load_records(RESULTS)  # methods/ repeats six of the runs above it
+    assert frame["id"].nunique() == 126
+    assert not frame.duplicated(["id", "detector"]).any()
+    assert not frame.loc[frame["algorithm"] == "erm", "folder"].str.contains("methods").any()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"spec": {', "record.json is not a run's record"),
+        ('{"spec": {}}', "no 'metrics'"),
+        ("[]", "not a run's record"),
+        ("null", "not a run's record"),
+        (json.dumps(record("pacs", "erm", "photo", "dog", 0, {"accuracy": 85.4})), "accuracy is 85.4, no fraction"),
+        (json.dumps(record("pacs", "erm", "photo", "dog", 0, {"msp": {"auroc": float("nan")}})), "no fraction"),
+    ],
+)
+def test_a_broken_file_is_named_in_one_sentence(tmp_path, text: str, reason: str):
+    write_records(tmp_path)
+    broken = tmp_path / "broken" / "record.json"
+    broken.parent.mkdir()
+    broken.write_text(text)
+    with pytest.raises(InputError, match=reason) as caught:
+        load_records(tmp_path)
+    assert str(broken) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_read_is_said(tmp_path):
+    for runs in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match="no finished run below"):
+            load_records(runs)
+
+
+def test_a_run_that_was_tested_on_nothing_has_no_detector(tmp_path):
+    write(tmp_path / "a", record("mine", "erm", None, "", 0, {"val_accuracy": 0.9}))
+    frame = load_records(tmp_path)
+    assert len(frame) == 1
+    assert frame["detector"].isna().all()
+
+
+def test_settings_of_one_algorithm_get_names(tmp_path, rng):
+    def run(name: str, domain: str, hparams: dict[str, float], **spec: object) -> None:
+        found = measures(rng, 0.8, ("msp",))
+        write(tmp_path / name, record("pacs", "madod", domain, "dog", 0, found, hparams=HPARAMS | hparams, **spec))
+
+    for domain in ("photo", "sketch"):
+        run(f"full-{domain}", domain, {})
+        run(f"gi-{domain}", domain, {"invariance": 0.0})
+        run(f"ood-{domain}", domain, {"margin": 0.0})
+        run(f"ce-{domain}", domain, {"invariance": 0.0, "margin": 0.0})
+        run(f"first-{domain}", domain, {"first_order": True})
+        run(f"plain-{domain}", domain, {"margin": 0.0}, translate="augment")
+    names = load_records(tmp_path).groupby("id")["method"].first().to_dict()
+    assert names["full-photo"] == "madod"
+    assert names["gi-photo"] == "madod, without R_GI"
+    assert names["ood-sketch"] == "madod, without R_OOD"
+    assert names["ce-photo"] == "madod, CE only"
+    assert names["first-photo"] == "madod, first_order on"
+    assert names["plain-photo"] == "madod, without R_OOD, translate augment"
+
+
+def test_the_setting_with_most_runs_is_the_usual_one(tmp_path, rng):
+    for seed in range(3):
+        found = measures(rng, 0.8, ("msp",))
+        write(tmp_path / f"{seed}", record("pacs", "erm", "photo", "dog", seed, found, steps=100 if seed else 900))
+    assert load_records(tmp_path)["method"].tolist() == ["erm, steps 900", "erm", "erm"]

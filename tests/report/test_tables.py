@@ -1,0 +1,198 @@
+import csv
+import io
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from madod.data.colored_mnist import ColoredMnist
+from madod.data.digits import Digits
+from madod.data.office_home import OfficeHome
+from madod.data.pacs import Pacs
+from madod.data.rotated_mnist import RotatedMnist
+from madod.data.terra_incognita import TerraIncognita
+from madod.data.vlcs import Vlcs
+from madod.errors import InputError
+from madod.report.forms import FORMS
+from madod.report.frame import load_records
+from madod.report.statistics import OFFICIAL, statistics
+from madod.report.table import MISSING, Entry, Row, Table, marked, signed
+from madod.report.tables import per_domain, render, summary
+
+from .records import CELLS, measures, record, write, write_records
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
+    root = tmp_path_factory.mktemp("runs")
+    write_records(root, datasets=("pacs", "digits"), algorithms=("erm", "mbdg", "madod"))
+    return load_records(root)
+
+
+def entry(table: Table, method: str, detector: str, group: str, head: str) -> Entry:
+    row = next(row for row in table.rows if row.names == (method, detector))
+    item = row.items[table.columns.index((group, head))]
+    assert isinstance(item, Entry)
+    return item
+
+
+def test_an_entry_is_the_mean_and_standard_error_over_runs(frame):
+    mine = frame.query("dataset == 'pacs' and method == 'madod' and detector == 'ddu'")["auroc"]
+    found = entry(summary(frame), "MADOD", "DDU", "PACS", "AUROC")
+    assert found.value == pytest.approx(100 * mine.mean())
+    assert found.error == pytest.approx(100 * mine.std(ddof=1) / len(mine) ** 0.5)
+    assert found.runs == found.of == 24
+    photo = mine[frame.loc[mine.index, "test_domain"] == "photo"]
+    (pacs, _) = per_domain(frame)
+    assert entry(pacs, "MADOD", "DDU", "photo", "AUROC").value == pytest.approx(100 * photo.mean())
+
+
+def test_the_paper_stands_beside_ours_where_the_row_is_the_papers(frame):
+    table = summary(frame)
+    ddu = entry(table, "MADOD", "DDU", "PACS", "AUROC")
+    assert ddu.paper == 88.68
+    assert ddu.difference == pytest.approx((ddu.value or 0) - 88.68)
+    assert entry(table, "ERM", "best of 3 *", "PACS", "AUPR").paper == 38.96
+    assert entry(table, "ERM", "DDU", "PACS", "AUPR").paper is None
+    assert entry(table, "MADOD", "DDU", "digits", "AUROC").paper is None
+    assert entry(summary(frame, paper=False), "MADOD", "DDU", "PACS", "AUROC").paper is None
+
+
+def test_starred_rows_take_the_best_of_three_and_are_not_ranked(frame):
+    table = summary(frame)
+    three = [entry(table, "ERM", name, "PACS", "AUROC").value or 0 for name in ("DDU", "MSP", "Energy")]
+    best, mean = (entry(table, "ERM", name, "PACS", "AUROC") for name in ("best of 3 *", "mean of 3"))
+    assert best.value == max(three)
+    assert mean.value == pytest.approx(np.mean(three))
+    assert not best.mark
+    assert not mean.mark
+    marks = [entry(table, *row.names, "PACS", "AUROC").mark for row in table.rows]
+    assert (marks.count("best"), marks.count("second")) == (1, 1)
+
+
+def test_numbers_that_are_not_like_for_like_carry_a_note(tmp_path, rng):
+    for dataset, domain in (("vlcs", "SUN09"), ("colored_mnist", "+90%"), ("terra_incognita", "L38")):
+        found = measures(rng, 0.7, ("msp", "energy", "ddu"))
+        write(tmp_path / dataset, record(dataset, "madod", domain, "2", 0, found))
+    runs = load_records(tmp_path)
+    table = summary(runs)
+    signs = {
+        (group, head, row.names[1]): item.sign
+        for row in table.rows
+        for (group, head), item in zip(table.columns, row.items, strict=True)
+        if isinstance(item, Entry) and item.sign
+    }
+    assert signs["VLCS", "AUROC", "MSP"] == "§"
+    assert ("VLCS", "AUROC", "DDU") not in signs
+    assert signs["ColoredMNIST", "AUPR", "Energy"] == "†"
+    assert signs["TerraIncognita", "accuracy", "DDU"] == "¶"
+    assert sum(note[0] in "†‡§¶" for note in table.notes) == 4
+    (_, vlcs, _) = per_domain(runs)
+    assert not any("5.00" in note for note in vlcs.notes)
+
+
+def test_missing_runs_are_shown_and_keep_a_row_out_of_the_ranking(tmp_path, rng):
+    write_records(tmp_path, algorithms=("erm", "madod"))
+    best = measures(rng, 0.99, ("msp",))
+    write(tmp_path / "one", record("pacs", "coral", "photo", "person", 0, best))
+    write(tmp_path / "two", record("vlcs", "madod", "SUN09", "dog", 0, measures(rng, 0.7, ("msp",))))
+    table = summary(load_records(tmp_path))
+    row = next(row for row in table.rows if row.names == ("CORAL", "MSP"))
+    assert row.items[table.columns.index(("PACS", "runs"))] == "1 of 24"
+    assert entry(table, "CORAL", "MSP", "PACS", "AUROC").mark == ""
+    assert entry(table, "CORAL", "MSP", "PACS", "AUROC").error is None
+    absent = entry(table, "CORAL", "MSP", "VLCS", "AUROC")
+    assert absent.value is None
+    assert absent.printed == MISSING
+
+
+def test_ties_as_printed_share_their_mark():
+    rows = [
+        Row((name,), (Entry(value, runs=1, of=1),)) for name, value in zip("abcd", (7.04, 7.01, 6.0, 5.0), strict=True)
+    ]
+    assert [row.items[0].mark for row in marked(rows) if isinstance(row.items[0], Entry)] == [
+        "best",
+        "best",
+        "second",
+        "",
+    ]
+
+
+def test_base_rates_stand_in_the_row_of_guessing(frame):
+    found = entry(summary(frame), "guessing", "", "PACS", "AUPR")
+    assert found.value == pytest.approx(12.5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", ["summary", "per-domain", "statistics", "significance"])
+def test_every_shape_takes_every_form(frame, shape, form):
+    text = render(frame, shape, form)
+    assert "PACS" in text
+    assert "nan" not in text.lower()
+    assert "None" not in text
+
+
+def test_csv_reads_back_and_latex_is_balanced(frame):
+    rows = list(csv.DictReader(io.StringIO(render(frame, "summary", "csv"))))
+    mine = next(
+        r for r in rows if (r["method"], r["detector"], r["group"], r["metric"]) == ("MADOD", "DDU", "PACS", "AUROC")
+    )
+    assert float(mine["difference"]) == pytest.approx(float(mine["value"]) - 88.68, abs=1e-3)
+    text = render(frame, "per-domain", "latex")
+    assert text.count("{") == text.count("}")
+    assert r"art\_painting" in text
+    width = {line.count("&") for line in text.partition(r"\end{table*}")[0].splitlines() if "&" in line}
+    assert len(width - {5}) == 1  # the line of groups has fewer
+    lines = [line for line in render(frame, "summary", "markdown").splitlines() if line.startswith("|")]
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_the_order_is_the_papers(frame):
+    table = summary(frame)
+    assert list(table.groups) == ["PACS", "digits"]
+    assert list(dict.fromkeys(row.names[0] for row in table.rows)) == ["ERM", "MBDG", "MADOD", "guessing"]
+    (pacs, _) = per_domain(frame)
+    assert list(pacs.groups) == list(CELLS["pacs"][0])
+
+
+def test_a_wrong_word_is_refused(frame):
+    with pytest.raises(InputError, match=r"no run on 'pcas' \(did you mean 'pacs'\?\)"):
+        render(frame, dataset="pcas")
+    with pytest.raises(InputError, match="madod rescore"):
+        render(frame, detectors=["knn"])
+    assert "DDU" not in render(frame, detectors=["msp"])
+
+
+def test_statistics_are_those_of_the_datasets(frame):
+    for name, kind in (
+        ("pacs", Pacs),
+        ("vlcs", Vlcs),
+        ("terra_incognita", TerraIncognita),
+        ("office_home", OfficeHome),
+    ):
+        images = sum(kind.census[0].totals.values())
+        assert OFFICIAL[name] == (len(kind.domains), images, len(kind.classes))
+    for name, made in (("colored_mnist", ColoredMnist), ("rotated_mnist", RotatedMnist)):
+        assert OFFICIAL[name] == (len(made.domains), made.census[0].totals["MNIST"], len(made.classes))
+    digits = Digits()
+    images = sum(len(digits.read(domain).labels) for domain in digits.domains)
+    assert OFFICIAL["digits"] == (len(digits.domains), images, len(digits.classes))
+    pacs = next(row for row in statistics(frame).rows if row.names == ("PACS",))
+    assert pacs.items[-3:] == ("2", "72", "12.5 to 12.5")
+
+
+def test_signs_are_printed():
+    assert [signed(x) for x in (1.26, -0.34, 0.04, -0.04)] == ["+1.3", "\N{MINUS SIGN}0.3", "0.0", "0.0"]
+
+
+def test_two_thousand_records_make_tables_in_three_seconds(tmp_path: Path):
+    algorithms = ("erm", "irm", "mixup", "mbdg", "medic", "madod")
+    count = write_records(tmp_path, datasets=("pacs", "vlcs", "digits"), algorithms=algorithms, seeds=14)
+    assert count >= 2000
+    start = time.process_time()
+    frame = load_records(tmp_path)
+    for shape in ("summary", "per-domain", "statistics", "significance"):
+        assert render(frame, shape)
+    assert time.process_time() - start < 3
