@@ -90,3 +90,12 @@ def test_the_setting_with_most_runs_is_the_usual_one(tmp_path, rng):
         found = measures(rng, 0.8, ("msp",))
         write(tmp_path / f"{seed}", record("pacs", "erm", "photo", "dog", seed, found, steps=100 if seed else 900))
     assert load_records(tmp_path)["method"].tolist() == ["erm, steps 900", "erm", "erm"]
+
+
+def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
+    write_records(tmp_path)
+    write_records(tmp_path / "inner")
+    assert not load_records(tmp_path)["folder"].str.contains("inner").any()
+    chosen = [("pacs-madod-photo-person-0", "full"), ("pacs-madod-photo-person-0", "same"), ("not-done", "full")]
+    frame = load_records(tmp_path, chosen)
+    assert frame["method"].tolist() == ["full"] * 3 + ["same"] * 3

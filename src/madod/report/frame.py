@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ import pandas as pd
 from madod.errors import InputError
 from madod.report.variants import named
 
+RECORD = "record.json"
+INNER = "inner"
+"""Folder among the runs for those that only selection looks at."""
 CELL = ["dataset", "test_domain", "ood_classes", "seed"]
 """What two methods must share to be compared: a cell and its seed."""
 SPEC = ["dataset", "algorithm", "test_domain", "ood_classes", "seed"]
@@ -20,27 +23,32 @@ COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "secon
            "translation", "id", "folder"]  # fmt: skip
 
 
-def load_records(runs: Path) -> pd.DataFrame:
+def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) -> pd.DataFrame:
     """Return a row a record and detector below `runs`, in the order of cells; a run that lies there twice counts once.
 
-    `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. A run that was
-    tested on nothing has one row without a detector.
+    `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. With `chosen`,
+    pairs of a run's folder below `runs` and the name of its method, only those are read, under these names. A run that
+    was tested on nothing has one row without a detector.
     """
-    records = list(_unique(_read(file) for file in record_files(runs)))
+    if chosen is None:
+        records = list(_unique(_read(file) for file in record_files(runs)))
+        names = named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
+    else:
+        done = [(runs / folder / RECORD, name) for folder, name in chosen if (runs / folder / RECORD).exists()]
+        records, names = [_read(file) for file, _ in done], [name for _, name in done]
     if not records:
-        raise InputError(f"there is no finished run below {runs}: a run has a record.json; name the folder of runs")
-    names = named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
+        raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True)
 
 
 def record_files(runs: Path) -> Iterator[Path]:
-    """Yield every record below a folder, in order, those nearer to the top first."""
+    """Yield every record below a folder, in order, those nearer to the top first; not those of selection's own runs."""
     for folder, names, files in os.walk(runs):
-        names[:] = sorted(name for name in names if name != "model")
-        if "record.json" in files:
-            yield Path(folder, "record.json")
+        names[:] = sorted(name for name in names if name not in ("model", INNER))
+        if RECORD in files:
+            yield Path(folder, RECORD)
 
 
 def _read(file: Path) -> dict[str, Any]:
