@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-VOID = frozenset({"br", "img", "link", "meta"})
+VOID = frozenset({"br", "img", "input", "link", "meta"})
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
