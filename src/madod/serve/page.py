@@ -1,10 +1,141 @@
-"""The page for people."""
+"""The page that a person sees: one self-contained document that asks nothing of any other host."""
 
+import base64
+import hashlib
+from importlib.resources import files
+
+from madod.report.html import Markup, facts, join, paragraph, tag
 from madod.serve.answers import About
 
-POLICY = "default-src 'none'"
+FEW = 12
+"""Classes that are listed; of more, their number is given and the list folded away."""
 
 
-def page(facts: About) -> str:
-    """Return the page."""
-    return f"<p>{facts.classes}"
+def _text(room: str, name: str) -> str:
+    return files(f"madod.{room}").joinpath(name).read_text(encoding="utf-8")
+
+
+STYLE, SCRIPT = _text("report", "page.css") + _text("serve", "page.css"), _text("serve", "page.js")
+
+
+def _allowed(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+POLICY = (
+    f"default-src 'none'; style-src {_allowed(STYLE)}; script-src {_allowed(SCRIPT)}; img-src 'self' blob: data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+def page(about: About) -> str:
+    """Return the whole page; what the script needs to know of the model stands in it."""
+    needed = about.model_dump_json(include={"threshold", "kept", "limits", "gallery"}).replace("<", "\\u003c")
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", "madod: known or unknown?"),
+        tag("link", rel="icon", href="data:,"),
+        tag("style", Markup(STYLE)),
+    )
+    body = tag(
+        "body",
+        tag("main", _opening(about), _door(about), _dial(about), _results(), _programs()),
+        tag("script", Markup(needed), type="application/json", id="facts"),
+        tag("script", Markup(SCRIPT)),
+    )
+    return str(join(Markup("<!doctype html>\n"), tag("html", head, body, lang="en"), Markup("\n")))
+
+
+def _opening(about: About) -> Markup:
+    names = ", ".join(about.classes)
+    many = len(about.classes) > FEW
+    listed = tag("details", tag("summary", f"{len(about.classes)} classes"), paragraph(names)) if many else names
+    return tag(
+        "header",
+        tag("h1", "Known or unknown?"),
+        paragraph(
+            "Give this model pictures. It names the class that each resembles most, and says so when a picture "
+            "probably shows nothing that it has ever learned.",
+            class_="lead",
+        ),
+        facts({"it knows": listed, "learned from": ", ".join(about.domains), "unknown score": about.detector}),
+    )
+
+
+def _door(about: About) -> Markup:
+    most = f"up to {about.limits.image_bytes // 2**20} MiB and {about.limits.pixels // 10**6} million pixels each"
+    return tag(
+        "div",
+        tag("noscript", paragraph("This page needs JavaScript; the addresses below work without it.")),
+        tag("input", type="file", id="files", multiple="", accept="image/*,.tif,.tiff,.jp2,.ppm,.pgm,.pbm,.pnm"),
+        tag(
+            "label",
+            tag("strong", "Choose pictures"),
+            tag("span", " drop them anywhere on this page, or paste one"),
+            tag(
+                "small", f"JPEG, PNG, WebP, GIF, TIFF and more, {most}. They stay on this server's machine, in memory."
+            ),
+            for_="files",
+        ),
+        class_="door",
+    )
+
+
+def _dial(about: About) -> Markup:
+    if not about.kept:
+        return paragraph(
+            f"A picture is unknown above a score of {about.threshold:.4g}. This model was saved without the scores of "
+            "held-out pictures, so the threshold cannot be moved here.",
+            class_="quiet",
+        )
+    return tag(
+        "section",
+        tag("h2", "Where the known ends", id="dial-title"),
+        tag("div", id="strip", class_="strip", role="img"),
+        tag(
+            "div",
+            tag("label", "Keep ", tag("output", id="share", for_="keep"), " of known pictures", for_="keep"),
+            tag("input", type="range", id="keep", min=1, max=len(about.kept), step=1),
+            tag("button", "Reset", type="button", id="reset"),
+            class_="dial",
+        ),
+        paragraph(tag("span", id="meaning"), class_="quiet"),
+        aria_labelledby="dial-title",
+    )
+
+
+def _results() -> Markup:
+    return tag(
+        "section",
+        tag(
+            "div",
+            tag("h2", "Verdicts", id="results-title"),
+            tag("p", "Nothing to judge yet.", id="summary", role="status"),
+            tag("button", "Most unknown first", type="button", id="sort", aria_pressed="false", hidden=""),
+            tag("button", "Clear", type="button", id="clear", hidden=""),
+            class_="bar",
+        ),
+        tag("ol", id="results", class_="cards"),
+        aria_labelledby="results-title",
+    )
+
+
+def _programs() -> Markup:
+    command = "curl -F files=@one.jpg -F files=@two.png 'http://HOST/predict?keep=0.95'"
+    return tag(
+        "section",
+        tag("h2", "From a program"),
+        tag("pre", tag("code", command, id="command"), tabindex="0"),
+        paragraph(
+            "One entry a picture comes back as JSON. ",
+            tag("a", "/openapi.json", href="openapi.json"),
+            " describes every address, ",
+            tag("a", "/model", href="model"),
+            " the model, ",
+            tag("a", "/metrics", href="metrics"),
+            " what the server is doing.",
+        ),
+    )
