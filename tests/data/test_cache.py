@@ -13,9 +13,10 @@ import pytest
 import torch
 from PIL import Image
 
-from madod.data import cache as room
+from madod.data import decoder, stamps
 from madod.data.cache import cache_dir, decoded
 from madod.data.images import BadImage, read_image
+from madod.data.threads import ordered
 from madod.errors import InputError
 
 
@@ -40,7 +41,7 @@ def cache(tmp_path):
 def reads(monkeypatch):
     """The files that were decoded, in any order."""
     seen: list[Path] = []
-    monkeypatch.setattr(room, "read_image", lambda path, size: seen.append(path) or read_image(path, size))
+    monkeypatch.setattr(decoder, "read_image", lambda path, size: seen.append(path) or read_image(path, size))
     return seen
 
 
@@ -48,8 +49,8 @@ def reads(monkeypatch):
 def hashed(monkeypatch):
     """The files whose content was hashed."""
     seen: list[Path] = []
-    original = room._hashed
-    monkeypatch.setattr(room, "_hashed", lambda file: seen.append(file) or original(file))
+    original = stamps.hashed
+    monkeypatch.setattr(stamps, "hashed", lambda file: seen.append(file) or original(file))
     return seen
 
 
@@ -191,7 +192,7 @@ def test_a_reason_that_has_passed_is_forgotten(files, cache, monkeypatch):
             raise BadImage(str(path), "there is not enough memory to decode it")
         return read_image(path, size)
 
-    monkeypatch.setattr(room, "read_image", short_of_memory)
+    monkeypatch.setattr(decoder, "read_image", short_of_memory)
     assert len(decoded(files, 8, cache=cache).bad) == 1
     monkeypatch.undo()
     found = decoded(files, 8, cache=cache)
@@ -222,7 +223,7 @@ def test_a_file_that_changes_while_it_is_read_is_bad(files, cache, monkeypatch):
             picture(path, 99)
         return image
 
-    monkeypatch.setattr(room, "read_image", swap)
+    monkeypatch.setattr(decoder, "read_image", swap)
     found = decoded(files, 8, cache=cache)
     assert [bad.reason for bad in found.bad] == ["it changed while it was being read"]
     monkeypatch.undo()
@@ -285,7 +286,7 @@ def test_a_broken_progress_display_is_not_blamed_on_the_disk(files, cache):
 def test_few_pictures_are_in_flight(cache, monkeypatch):
     taken = []
     workers = min(8, os.cpu_count() or 1)
-    for k, _ in enumerate(room.ordered(lambda item: item, (taken.append(i) or i for i in range(500)))):
+    for k, _ in enumerate(ordered(lambda item: item, (taken.append(i) or i for i in range(500)))):
         assert len(taken) <= k + 2 * workers
     assert len(taken) == 500
 
@@ -304,7 +305,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 SLOW_READER = """
 import sys, time
 from pathlib import Path
-from madod.data import cache
+from madod.data import cache, decoder
 from madod.data.images import read_image
 
 photos, where, log, go = map(Path, sys.argv[1:])
@@ -315,7 +316,7 @@ def slow(path, size):
         out.write(f"{path.name}\\n")
     return read_image(path, size)
 
-cache.read_image = slow
+decoder.read_image = slow
 print("ready", flush=True)
 while not go.exists():
     time.sleep(0.001)

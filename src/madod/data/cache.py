@@ -10,8 +10,9 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -20,7 +21,10 @@ import torch
 from filelock import FileLock, Timeout
 from torch import Tensor
 
-from madod.data.images import BadImage, Pixels, blaming, opened, read_image
+from madod.data.crew import HANDFUL, Crew, worthwhile
+from madod.data.decoder import Array, Entry, Refusal, decode, read_unchanged
+from madod.data.images import BadImage
+from madod.data.stamps import Stamp, stamps
 from madod.data.threads import ordered
 from madod.errors import InputError
 
@@ -41,13 +45,6 @@ class Decoded(NamedTuple):
     bad: tuple[BadImage, ...]
 
 
-class Stamp(NamedTuple):
-    """What tells that a file is as it was (bytes, modification and change time), and the hash of its content."""
-
-    identity: tuple[int, ...]
-    digest: str
-
-
 def cache_dir() -> Path:
     """Return the folder for caches: MADOD_CACHE, or madod in XDG_CACHE_HOME or ~/.cache."""
     if own := os.environ.get("MADOD_CACHE"):
@@ -60,23 +57,26 @@ def decoded(
 ) -> Decoded:
     """Return all pictures at one size, in order, from the cache where the same contents have been decoded before."""
     cache = cache or cache_dir()
-    stamps = _stamps(files, cache)
-    sound = [(k, stamp) for k, stamp in enumerate(stamps) if isinstance(stamp, Stamp)]
-    unreadable = {k: stamp for k, stamp in enumerate(stamps) if isinstance(stamp, BadImage)}
+    found = stamps(files, cache)
+    sound = [(k, stamp) for k, stamp in enumerate(found) if isinstance(stamp, Stamp)]
+    unreadable = {k: stamp for k, stamp in enumerate(found) if isinstance(stamp, BadImage)}
     if not sound:
         return Decoded(torch.empty((0, 3, size, size), dtype=torch.uint8), (), tuple(unreadable.values()))
-    entry = _Entry(cache, size, [files[k] for k, _ in sound], [stamp for _, stamp in sound])
-    images, broken = entry.load() or entry.build(progress)
+    cached = _Cached(cache, size, [files[k] for k, _ in sound], [stamp for _, stamp in sound])
+    images, broken = cached.load() or cached.build(progress)
     bad = unreadable | {sound[row][0]: why for row, why in broken.items()}
     kept = tuple(k for k in range(len(files)) if k not in bad)
     return Decoded(images, kept, tuple(bad[k] for k in sorted(bad)))
 
 
-class _Entry:
+class _Cached:
     """The cached pictures of these contents at this size: whole or absent."""
 
     def __init__(self, cache: Path, size: int, files: list[Path], stamps: list[Stamp]) -> None:
-        self.cache, self.size, self.files, self.stamps = cache, size, files, stamps
+        self.cache, self.size = cache, size
+        self.entries = [
+            Entry(row, str(file), stamp.identity) for row, (file, stamp) in enumerate(zip(files, stamps, strict=True))
+        ]
         contents = "\n".join([f"{VERSION} {size}", *(stamp.digest for stamp in stamps)])
         self.key = hashlib.sha256(contents.encode()).hexdigest()[:32]
         self.folder = cache / self.key
@@ -92,12 +92,19 @@ class _Entry:
         except (OSError, ValueError) as error:
             log.warning("decoding again, since the cache %s is damaged: %s", self.folder, error)
             return None
-        if images.shape != (len(self.files) - len(positions), 3, self.size, self.size):
+        if images.shape != (len(self.entries) - len(positions), 3, self.size, self.size):
             log.warning("decoding again, since the cache %s does not hold what it should", self.folder)
             return None
-        bad = {k: self._try(k) for k in positions}  # the reason may have passed: little memory, an older Pillow
-        still_bad = {k: why for k, why in bad.items() if isinstance(why, BadImage)}
-        return (torch.from_numpy(images), still_bad) if len(still_bad) == len(positions) else None
+        bad = {k: why for k in positions if (why := self._trouble(k))}
+        return (torch.from_numpy(images), bad) if len(bad) == len(positions) else None
+
+    def _trouble(self, row: int) -> BadImage | None:
+        """Return why a picture cannot be read now: the reason may have passed, little memory or an older Pillow."""
+        try:
+            read_unchanged(self.entries[row], self.size)
+        except BadImage as bad:
+            return bad
+        return None
 
     def build(self, progress: Progress | None) -> tuple[Tensor, dict[int, BadImage]]:
         """Decode, or wait for the process that is decoding the same, and return what `load` then finds."""
@@ -111,7 +118,7 @@ class _Entry:
         return torch.from_numpy(images), bad
 
     def _publish(self, progress: Progress | None) -> dict[int, BadImage]:
-        log.info("decoding %d pictures to %d px into %s", len(self.files), self.size, self.folder)
+        log.info("decoding %d pictures to %d px into %s", len(self.entries), self.size, self.folder)
         for leftover in self.cache.glob(f"{self.key}.part-*"):  # of killed processes: the lock is ours
             shutil.rmtree(leftover, ignore_errors=True)
         part = self.cache / f"{self.key}.part-{os.getpid()}"
@@ -125,99 +132,50 @@ class _Entry:
         return bad
 
     def _write(self, part: Path, progress: Progress | None) -> dict[int, BadImage]:
-        """Write row by row, not through a memory map: there a full disk would kill the process."""
-        bad: dict[int, BadImage] = {}
-        with (part / "images.npy").open("wb") as out:
-            self._write_header(out, len(self.files))
-            for k, result in enumerate(ordered(self._try, range(len(self.files)))):
-                if isinstance(result, BadImage):
-                    bad[k] = result
-                else:
-                    out.write(result.data)
-                if progress:
-                    progress(k + 1, len(self.files))
+        """Decode every picture into its row, then close the gaps that those left which cannot be read."""
+        file = part / "images.npy"
+        with file.open("wb") as out:
+            self._write_header(out, len(self.entries))
+            array = Array(str(file), out.tell(), self.size)
+        bad = {row: BadImage(self.entries[row].file, reason) for row, reason in self._decode(array, progress)}
+        with file.open("r+b") as out:
+            _close_gaps(out, array, len(self.entries), bad)
             out.seek(0)
-            self._write_header(out, len(self.files) - len(bad))
+            self._write_header(out, len(self.entries) - len(bad))
             _to_disk(out)
         with (part / "bad.json").open("w", encoding="utf-8") as out_bad:
             json.dump(sorted(bad), out_bad)
             _to_disk(out_bad)
         return bad
 
+    def _decode(self, array: Array, progress: Progress | None) -> Iterator[Refusal]:
+        """Yield what cannot be read; in several processes where there is enough to do."""
+        crew = Crew(array) if worthwhile(self.entries) else None
+        handful, work = (HANDFUL, crew.decode) if crew else (1, partial(decode, array))
+        done, handfuls = 0, [self.entries[k : k + handful] for k in range(0, len(self.entries), handful)]
+        with crew or nullcontext():
+            for entries, refused in zip(handfuls, ordered(work, handfuls), strict=True):
+                yield from refused
+                done += len(entries)
+                if progress:
+                    progress(done, len(self.entries))
+
     def _write_header(self, out: IO[bytes], rows: int) -> None:
         """Write the array header; NumPy pads it, so that its length is the same for any number of rows."""
         facts = {"descr": "|u1", "fortran_order": False, "shape": (rows, 3, self.size, self.size)}
         np.lib.format.write_array_header_1_0(out, facts)
 
-    def _try(self, k: int) -> Pixels | BadImage:
-        file, was = self.files[k], self.stamps[k].identity
-        try:
-            image = read_image(file, self.size)
-            if _identity(file)[:2] != was[:2]:
-                raise BadImage(str(file), "it changed while it was being read")
-            return image
-        except BadImage as bad:
-            return bad
 
-
-def _stamps(files: Sequence[Path], cache: Path) -> list[Stamp | BadImage]:
-    """Return every file's stamp, hashing only those that the index does not know as they are."""
-    if not files:
-        return []
-    paths = [str(file.absolute()) for file in files]
-    where = hashlib.sha256(os.fsencode(os.path.commonpath(paths))).hexdigest()[:16]
-    index = _read_index(cache / f"index-{where}.json")
-
-    known = {k: index[path] for k, path in enumerate(paths) if path in index and _unchanged(files[k], index[path])}
-    new = [k for k in range(len(files)) if k not in known]
-    stamps: dict[int, Stamp | BadImage] = {**known}
-    stamps.update(zip(new, ordered(_hashed, [files[k] for k in new]), strict=True))
-    fresh = {paths[k]: stamp for k, stamp in stamps.items() if isinstance(stamp, Stamp)}
-    if fresh != index:
-        _write_index(cache / f"index-{where}.json", fresh)
-    return [stamps[k] for k in range(len(files))]
-
-
-def _identity(file: Path) -> tuple[int, ...]:
-    with blaming(str(file)):
-        facts = file.stat()
-    return facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
-
-
-def _unchanged(file: Path, stamp: Stamp) -> bool:
-    try:
-        return _identity(file) == stamp.identity
-    except BadImage:
-        return False
-
-
-def _hashed(file: Path) -> Stamp | BadImage:
-    try:
-        identity = _identity(file)  # before reading: a change from here on is seen as one
-        with opened(file) as content:
-            return Stamp(identity, hashlib.file_digest(content, "sha256").hexdigest())
-    except BadImage as bad:
-        return bad
-
-
-def _read_index(file: Path) -> dict[str, Stamp]:
-    try:
-        entries = json.loads(file.read_text(encoding="utf-8"))
-        return {path: Stamp(tuple(identity), digest) for path, (identity, digest) in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it only saves time
-        return {}
-
-
-def _write_index(file: Path, stamps: dict[str, Stamp]) -> None:
-    part = file.with_name(f"{file.name}.part-{os.getpid()}")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(stamps), encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        log.debug("the index of hashes is not kept: %s", error)
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
+def _close_gaps(out: IO[bytes], array: Array, rows: int, gaps: Iterable[int]) -> None:
+    """Move the rows behind each gap forward, in order, and cut the file to the rows that are left."""
+    length, left = 3 * array.size**2, sorted(set(range(rows)) - set(gaps))
+    for target, row in enumerate(left):
+        if target != row:
+            out.seek(array.start + row * length)
+            content = out.read(length)
+            out.seek(array.start + target * length)
+            out.write(content)
+    out.truncate(array.start + len(left) * length)
 
 
 @contextmanager
