@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -52,10 +53,15 @@ class Learner(Protocol):
 
 
 class Cadence(NamedTuple):
-    """How often the loop looks up, in steps."""
+    """How often the loop looks up, in steps; and how much of the time it may spend on checkpoints."""
 
     log: int = 10
     checkpoint: int = 50
+    share: float = 0.05
+
+
+LOOK = 1.0
+"""Seconds between two looks at the numbers: each look makes a GPU wait."""
 
 
 USUAL = Cadence()
@@ -83,25 +89,50 @@ def train(
     file = out / "checkpoint.safetensors"
     history = load_checkpoint(file, learner, rng, identity) if file.exists() else []
     batches = learner.batches(source, rng)
+    waiting: dict[int, dict[str, Tensor]] = {}
+    looked = saved = time.monotonic()
+    cost = 0.0
     while learner.step < steps:
         terms = learner.update(next(batches))
         learner.step += 1
-        if learner.step % cadence.log == 0 or learner.step == steps:
-            history.append({"step": learner.step, **{name: float(term) for name, term in terms.items()}})
-            check_finite(learner, history, stage, remedy)
+        last = learner.step == steps
+        if learner.step % cadence.log == 0 or last:
+            waiting[learner.step] = terms
             progress(stage, learner.step, steps)
-        if learner.step % cadence.checkpoint == 0 or learner.step == steps:
+        if waiting and (last or time.monotonic() - looked >= LOOK or learner.step % cadence.checkpoint == 0):
+            history += look(waiting, stage, remedy)
+            looked, waiting = time.monotonic(), {}
+        if last or (learner.step % cadence.checkpoint == 0 and cost <= cadence.share * (looked - saved)):
+            check_weights(learner, stage, remedy)
             save_checkpoint(file, learner, rng, identity, history)
+            saved = time.monotonic()
+            cost = saved - looked
     return history
 
 
-def check_finite(learner: Learner, history: History, stage: str, remedy: str) -> None:
-    """Stop at the first loss or weight that is no number, before it is saved."""
-    latest = history[-1]
-    bad = [name for name, value in latest.items() if not math.isfinite(value)]
-    bad += [] if bad else [name for name, value in learner.state_dict().items() if not value.isfinite().all()]
-    if bad:
-        raise InputError(f"{stage} broke down by step {latest['step']:.0f}: {bad[0]} is not a finite number; {remedy}")
+def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
+    """Return the terms of these steps as numbers, waiting once for all of them; stop at one that is none."""
+    values = iter(torch.stack([term.float() for terms in waiting.values() for term in terms.values()]).tolist())
+    rows = [{"step": step, **{name: next(values) for name in terms}} for step, terms in waiting.items()]
+    for row in rows:
+        for name, value in row.items():
+            if not math.isfinite(value):
+                raise breakdown(stage, int(row["step"]), name, remedy)
+    return rows
+
+
+def check_weights(learner: Learner, stage: str, remedy: str) -> None:
+    """Stop at a weight that is no number, before it is saved."""
+    weights = learner.state_dict()
+    finite = torch.stack([value.isfinite().all() for value in weights.values()])
+    if not finite.all():
+        broken = [name for name, fine in zip(weights, finite.tolist(), strict=True) if not fine]
+        raise breakdown(stage, learner.step, broken[0], remedy)
+
+
+def breakdown(stage: str, step: int, name: str, remedy: str) -> InputError:
+    """Return the error of a training that no longer computes with numbers."""
+    return InputError(f"{stage} broke down by step {step}: {name} is not a finite number; {remedy}")
 
 
 def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History) -> None:

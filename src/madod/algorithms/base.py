@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.errors import InputError
 from madod.models.classifier import Setting
+from madod.models.compute import adam
 from madod.registry import Registry
 from madod.search import LogUniform
 from madod.tasks import Transform, minibatches
@@ -34,6 +35,8 @@ class BaseConfig:
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
     """What changes where the backbone starts without pretrained weights."""
+    unused: ClassVar[tuple[str, ...]] = ()
+    """Fields of all methods that this one has no use for; the command line does not offer them."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that no training can start with."""
@@ -51,6 +54,8 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
+    compiles: ClassVar[bool] = True
+    """Whether backbone passes may be compiled: not where a step differentiates their gradient."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
@@ -91,7 +96,7 @@ class Algorithm(nn.Module, ABC):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """The outer optimiser, built when first needed, when all parameters exist."""
-        return torch.optim.Adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
+        return adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:

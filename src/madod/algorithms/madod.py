@@ -72,6 +72,7 @@ class MadodConfig(BaseConfig):
         "margin_warmup": 0.5,
     }
     """Chosen on held-out source images (docs/fidelity.md): G then matters, and margins come within reach in time."""
+    unused = ("batch",)
 
 
 class Sets(NamedTuple):
@@ -179,7 +180,7 @@ class MADOD(Algorithm):
             for images, times in ((task.support.x, views), (task.query.x, query_views))
         ]
         moved = self.restyle(torch.cat(to_move))
-        features = self.net.featurizer(torch.cat([*still, moved]))
+        features = self.net.features(torch.cat([*still, moved]))
         parts = features.split([len(images) for images in still + to_move])
         s, q, o = (parts[: len(still)][i::3] for i in range(3))
         s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
@@ -198,7 +199,7 @@ class MADOD(Algorithm):
             return torch.optim.SGD(
                 self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay
             )
-        return torch.optim.Adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
+        return super().optimizer
 
     def deploy(self, source: Pool, rng: np.random.Generator) -> Classifier:
         """Adapt the head to all known classes, phi frozen; the adapted head ships [MADOD, eq. adapt-update]."""

@@ -61,14 +61,14 @@ class PairedClassifier(nn.Module):
 
     def __init__(self, net: Classifier) -> None:
         super().__init__()
-        self.featurizer, self.head = net.featurizer, net.head
+        self.featurizer, self.head, self.compute = net.featurizer, net.head, net.compute
         self.pairs: nn.Linear = skip_init(nn.Linear, net.head.in_features, 2 * net.head.out_features)
         nn.init.zeros_(self.pairs.weight)
         nn.init.zeros_(self.pairs.bias)
 
     def forward(self, images: Tensor) -> Outputs:
         """Return features, logits and own scores."""
-        features = self.featurizer(images)
+        features = self.compute(self.featurizer, images)
         logits = self.head(features)
         yes = self.pairs(features).unflatten(1, (-1, 2)).softmax(2)[:, :, 1]
         return Outputs(features, logits, 1 - yes.gather(1, logits.argmax(1, keepdim=True))[:, 0])
@@ -79,6 +79,7 @@ class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
     Config = MedicConfig
+    compiles = False  # the virtual step differentiates through the backbone twice
     config: MedicConfig
     net: PairedClassifier
 

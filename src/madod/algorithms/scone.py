@@ -16,6 +16,7 @@ from madod.algorithms.wild import Mixer, Wild
 from madod.data.base import Pool
 from madod.equations import energy, stepped
 from madod.models.classifier import Setting
+from madod.models.compute import adam
 from madod.search import Choice, LogUniform
 from madod.tasks import Shelf
 
@@ -170,7 +171,7 @@ class SCONE(Algorithm):
     @cached_property
     def adam(self) -> torch.optim.Optimizer:
         """Adam, as for plain risk."""
-        return torch.optim.Adam(self.parameters(), self.config.warm_lr)
+        return adam(self.parameters(), self.config.warm_lr)
 
     @cached_property
     def sgd(self) -> torch.optim.Optimizer:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,8 @@ from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.models.backbones import build
-from madod.models.classifier import Setting
+from madod.models.classifier import Classifier, Setting
+from madod.models.compute import PLAIN, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
 from madod.training import Progress, train
@@ -52,6 +54,7 @@ def generator(
     progress: Progress,
     waive: bool,
     weights: Weights | None = None,
+    compute: Compute = PLAIN,
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
@@ -60,6 +63,7 @@ def generator(
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
     facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 2}
+    facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
     start = [] if weights is None else [weights.sha256]
     facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(weights), asdict(augment), *start]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -67,22 +71,26 @@ def generator(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "judgement.json").exists():
-            munit = _trained(split.source, steps, folder, key, progress)
-            translate = freeze(munit, architecture).to(split.source.device)
+            munit = _trained(split.source, steps, folder, key, progress, compute)
+            translate = freeze(munit, architecture, compute).to(split.source.device)
             save(translate, folder / "generator.safetensors")
-            label = _source_classifier(split.source, backbone, weights, augment, folder / "judge", key, progress)
+            net = partial(build, backbone, weights=weights, compute=compute)
+            label = _source_classifier(split.source, net, _judge_config(weights), augment, folder, key, progress)
             _judge(translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
     if not waive:
         gate(verdict, bounds)
     outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
-    return Generator(load(folder / "generator.safetensors").to(split.source.device), outcome, folder / "grid.png")
+    return Generator(
+        load(folder / "generator.safetensors", compute).to(split.source.device), outcome, folder / "grid.png"
+    )
 
 
-def _trained(source: Pool, steps: int, folder: Path, identity: str, progress: Progress) -> Munit:
+def _trained(source: Pool, steps: int, folder: Path, identity: str, progress: Progress, compute: Compute) -> Munit:
     architecture, config = preset(source.shape)
-    munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED).to(source.device)
+    munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED, compute=compute)
+    munit.to(source.device)
     train(
         munit, source, np.random.default_rng(SEED),
         steps=steps, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
@@ -113,25 +121,24 @@ def _judge_config(weights: Weights | None) -> dict[str, Any]:
 
 def _source_classifier(
     source: Pool,
-    backbone: str,
-    weights: Weights | None,
+    build_net: Callable[..., Classifier],
+    config: dict[str, Any],
     augment: Augmentation,
-    out: Path,
+    folder: Path,
     identity: str,
     progress: Progress,
 ) -> Any:
     """Return the verdict (n,) of an ERM trained on the source images."""
     method = ALGORITHMS["erm"]
-    make_net = partial(
-        build, backbone, channels=source.shape[0], classes=len(source.classes), seed=SEED, weights=weights
-    )
+    make_net = partial(build_net, channels=source.shape[0], classes=len(source.classes), seed=SEED)
     setting = Setting(make_net, len(source.domains), nn.Identity(), augment, JUDGE_STEPS)
-    learner = method(method.Config(**_judge_config(weights)), setting, torch.Generator(source.device).manual_seed(SEED))
+    learner = method(method.Config(**config), setting, torch.Generator(source.device).manual_seed(SEED))
     learner.to(source.device)
     rng = np.random.default_rng(SEED)
     train(
         learner, source, rng,
-        steps=JUDGE_STEPS, out=out, identity=identity, stage="judge of G", progress=progress, remedy=REMEDY,
+        steps=JUDGE_STEPS, out=folder / "judge", identity=identity,
+        stage="judge of G", progress=progress, remedy=REMEDY,
     )  # fmt: skip
     net = learner.deploy(source, rng).eval()
     return lambda images: net(images).logits.argmax(1)

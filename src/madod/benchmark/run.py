@@ -25,6 +25,7 @@ from madod.detectors.base import DETECTORS
 from madod.errors import InputError
 from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored, image_scores
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
+from madod.evaluation.verdicts import save_verdicts
 from madod.models.backbones import build
 from madod.models.classifier import Setting
 from madod.models.compute import Compute, compute
@@ -127,6 +128,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     spec = record.spec
     write_history(out / "history.jsonl", outcome.history)
     save_outputs(out / "outputs.safetensors", result.stored)
+    save_verdicts(out / "verdicts.safetensors", outcome.split.target, result)
     card = Card(
         classes=source.classes,
         shape=source.shape,
@@ -179,10 +181,9 @@ def setting(
 ) -> Setting:
     """Return what the method knows beforehand; every network it makes gets a seed of its own."""
     source, seeds = parts.source, itertools.count(spec.seed * 1000)
-    sizes = {"channels": source.shape[0], "classes": len(source.classes)}
-    make_net = partial(build, spec.backbone, **sizes, weights=weights, compute=how)
+    make_net = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
     return Setting(
-        make_net=lambda: make_net(seed=next(seeds)),
+        make_net=lambda: make_net(seed=next(seeds), weights=weights, compute=how),
         domains=len(source.domains),
         translate=nn.Identity() if made is None else made.translate,
         augment=dataset.augmentation,

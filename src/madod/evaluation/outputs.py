@@ -25,7 +25,8 @@ def extract(net: nn.Module, pool: Pool, batch: int = 256) -> Outputs:
     """Return features, logits and own scores of every image of a pool, on the CPU, in the pool's order."""
     net.eval()
     rows = torch.arange(len(pool), device=pool.device)
-    parts = [net(pool.take(chunk)) for chunk in rows.split(batch)]
+    with torch.compiler.set_stance("force_eager"):  # compiling for these batches would cost more than it saves
+        parts = [net(pool.take(chunk)) for chunk in rows.split(batch)]
     features, logits = (torch.cat([part[i] for part in parts]).float().cpu() for i in (0, 1))
     own = torch.cat([part.own for part in parts]).float().cpu() if parts[0].own is not None else None
     return Outputs(features, logits, own)

@@ -12,6 +12,7 @@ from torch import nn
 
 from madod.errors import InputError, nearest
 from madod.models.classifier import Classifier
+from madod.models.compute import PLAIN, Compute
 from madod.models.efficientnet import efficientnet_lite0
 from madod.models.from_timm import PREFIX, check_timm, timm_backbone
 from madod.models.layers import NORMS, Featurizer, Norm, Normalize, NormName, group_norm, usual_norm
@@ -64,6 +65,7 @@ def build(
     seed: int,
     weights: Weights | None = None,
     norm: NormName | None = None,
+    compute: Compute = PLAIN,
 ) -> Classifier:
     """Return a classifier that depends on the name, the sizes, the seed and pretrained weights alone.
 
@@ -74,4 +76,4 @@ def build(
         featurizer = maker(name)(channels, NORMS[norm or usual_norm(pretrained=weights is not None)])
         if weights is not None:
             fill(featurizer, weights, name)
-        return Classifier(featurizer.net, featurizer.features, classes)
+        return Classifier(featurizer.net, featurizer.features, classes, compute)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from madod.data.augment import Augmentation
+from madod.models.compute import PLAIN, Compute
 
 
 class Outputs(NamedTuple):
@@ -19,14 +20,20 @@ class Outputs(NamedTuple):
 class Classifier(nn.Module):
     """f(x) = h(g(x)): a featurizer g and a linear head h over the known classes."""
 
-    def __init__(self, featurizer: nn.Module, features: int, classes: int) -> None:
+    def __init__(self, featurizer: nn.Module, features: int, classes: int, compute: Compute = PLAIN) -> None:
         super().__init__()
         self.featurizer = featurizer
         self.head = nn.Linear(features, classes)
+        self.compute = compute
+        compute.prepare(featurizer)
+
+    def features(self, images: Tensor) -> Tensor:
+        """g(x): features (n, f) of images (n, c, h, w) in [0, 1], in float32."""
+        return self.compute(self.featurizer, images)
 
     def forward(self, images: Tensor) -> Outputs:
         """Return features and logits of images (n, c, h, w) in [0, 1]."""
-        features = self.featurizer(images)
+        features = self.features(images)
         return Outputs(features, self.head(features))
 
 

@@ -1,11 +1,11 @@
 """Residual networks [He et al. 2016] with torchvision's parameter names, so that its weights load."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.models.layers import Featurizer, Norm, group_norm, imagenet
+from madod.models.layers import Featurizer, Norm, group_norm, imagenet, normed
 
 Strides = Literal["v1", "v1.5"]
 """Which convolution of a strided bottleneck carries the stride: the first 1x1 (v1), or the 3x3 (v1.5, torchvision)."""
@@ -26,8 +26,8 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return relu(shortcut + residual)."""
-        out = F.relu(self.bn1(self.conv1(x)))
-        return F.relu(self.bn2(self.conv2(out)) + self.downsample(x))
+        out = F.relu(normed(self.conv1, self.bn1, x))
+        return F.relu(normed(self.conv2, self.bn2, out) + self.downsample(x))
 
 
 class Bottleneck(nn.Module):
@@ -48,16 +48,25 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return relu(shortcut + residual)."""
-        out = F.relu(self.bn1(self.conv1(x)))
-        out = F.relu(self.bn2(self.conv2(out)))
-        return F.relu(self.bn3(self.conv3(out)) + self.downsample(x))
+        out = F.relu(normed(self.conv1, self.bn1, x))
+        out = F.relu(normed(self.conv2, self.bn2, out))
+        return F.relu(normed(self.conv3, self.bn3, out) + self.downsample(x))
+
+
+class Projection(nn.Sequential):
+    """A convolution and its norm, numbered as torchvision numbers them."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the normed convolution."""
+        conv, norm = self
+        return normed(cast(nn.Conv2d, conv), norm, x)
 
 
 def shortcut(inside: int, outside: int, stride: int, norm: Norm) -> nn.Module:
     """Return the identity, or a strided projection where shapes differ."""
     if inside == outside and stride == 1:
         return nn.Identity()
-    return nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), norm(outside))
+    return Projection(nn.Conv2d(inside, outside, 1, stride, bias=False), norm(outside))
 
 
 class ResNet(nn.Module):
@@ -86,7 +95,7 @@ class ResNet(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Return pooled features of images in [0, 1]."""
-        x = F.relu(self.bn1(self.conv1(self.normalize(images))))
+        x = F.relu(normed(self.conv1, self.bn1, self.normalize(images)))
         x = F.max_pool2d(x, 3, 2, padding=1)
         for number in range(self.stages):
             x = self.get_submodule(f"layer{number + 1}")(x)

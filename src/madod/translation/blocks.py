@@ -5,6 +5,23 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
+def instance_norm(x: Tensor, eps: float = 1e-5) -> Tensor:
+    """IN(x) = (x - mean) / sqrt(var + eps) over the pixels of each image and channel [Ulyanov et al. 2016, eq. 2]."""
+    if not torch.compiler.is_compiling():
+        return F.instance_norm(x, eps=eps)
+    # The library's own reshapes channels-last maps, and that copies them; a compiler fuses this form.
+    variance, mean = torch.var_mean(x.float(), (2, 3), correction=0, keepdim=True)
+    return ((x - mean) * torch.rsqrt(variance + eps)).to(x.dtype)
+
+
+class InstanceNorm(nn.Module):
+    """Instance norm as a layer, without weights."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps of mean 0 and variance 1."""
+        return instance_norm(x)
+
+
 def padded_conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Sequential:
     """Return a convolution behind reflection padding, so that borders look like the rest of the picture."""
     pad = (size - stride + 1) // 2
@@ -24,10 +41,10 @@ class InstanceResidual(nn.Module):
         super().__init__()
         self.body = nn.Sequential(
             padded_conv(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
+            InstanceNorm(),
             nn.ReLU(),
             padded_conv(channels, channels, 3),
-            nn.InstanceNorm2d(channels),
+            InstanceNorm(),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -37,7 +54,7 @@ class InstanceResidual(nn.Module):
 
 def adain(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """AdaIN(x) = (1 + scale) IN(x) + shift, one scale and shift an image and channel [Huang & Belongie 2017, eq. 8]."""
-    return F.instance_norm(x) * (1 + scale[..., None, None]) + shift[..., None, None]
+    return instance_norm(x) * (1 + scale[..., None, None]) + shift[..., None, None]
 
 
 class StyledResidual(nn.Module):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.base import Pool
+from madod.models.compute import PLAIN, Compute, adam
 from madod.tasks import Batch, minibatches
 from madod.translation.blocks import whole_quarters
 from madod.translation.networks import (
@@ -64,7 +65,15 @@ def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
 class Munit(nn.Module):
     """Trains one G for all source domains [after Huang et al. 2018, from the equations]."""
 
-    def __init__(self, architecture: Architecture, config: MunitConfig, rng: torch.Generator, *, seed: int) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        config: MunitConfig,
+        rng: torch.Generator,
+        *,
+        seed: int,
+        compute: Compute = PLAIN,
+    ) -> None:
         """Build the four networks from the seed; `rng`, on the device of the images, draws styles."""
         super().__init__()
         self.config = config
@@ -76,6 +85,8 @@ class Munit(nn.Module):
         self.decoder = Decoder(architecture)
         self.discriminator = Discriminator(architecture)
         initialise(self, torch.Generator().manual_seed(seed))
+        self.compute = compute
+        compute.prepare(self.content_encoder, self.style_encoder, self.decoder, self.discriminator)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield batches balanced over the source domains."""
@@ -87,8 +98,8 @@ class Munit(nn.Module):
         makers = [self.content_encoder, self.style_encoder, self.decoder]
         generator = [weight for maker in makers for weight in maker.parameters()]
         return {
-            "generator": torch.optim.Adam(generator, self.config.lr, betas=(0.5, 0.999)),
-            "discriminator": torch.optim.Adam(self.discriminator.parameters(), self.config.lr, betas=(0.5, 0.999)),
+            "generator": adam(generator, self.config.lr, betas=(0.5, 0.999)),
+            "discriminator": adam(self.discriminator.parameters(), self.config.lr, betas=(0.5, 0.999)),
         }
 
     def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
@@ -97,15 +108,16 @@ class Munit(nn.Module):
         L_G = adv(x~) + 10 |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + 10 |D(E_s(x~), E_v(x)) - x|,
         x~ = D(E_s(x), v).
         """
-        content, style = self.content_encoder(x), self.style_encoder(x)
-        same, moved = self.decoder(content.repeat(2, 1, 1, 1), torch.cat([style, v])).chunk(2)
-        content_again, style_again = self.content_encoder(moved), self.style_encoder(moved)
+        run = self.compute
+        content, style = run(self.content_encoder, x), run(self.style_encoder, x)
+        same, moved = run(self.decoder, content, style), run(self.decoder, content, v)
+        content_again, style_again = run(self.content_encoder, moved), run(self.style_encoder, moved)
         terms = {
-            "adversarial": adversarial_loss(self.discriminator(moved)),
+            "adversarial": adversarial_loss(run(self.discriminator, moved)),
             "image": distance(same, x),
             "content": distance(content_again, content),
             "style": distance(style_again, v),
-            "cycle": distance(self.decoder(content_again, style), x),
+            "cycle": distance(run(self.decoder, content_again, style), x),
         }
         weight = {"image": self.config.image, "cycle": self.config.image}
         loss = torch.stack([weight.get(name, 1.0) * term for name, term in terms.items()]).sum()
@@ -119,8 +131,8 @@ class Munit(nn.Module):
         terms, moved = self.generator_terms(x, v)
         self._step("generator", terms["loss"])
         self.discriminator.requires_grad_(True)
-        fake, real = zip(*(pair.chunk(2) for pair in self.discriminator(torch.cat([moved.detach(), x]))), strict=True)
-        terms["discriminator"] = discriminator_loss(list(fake), list(real))
+        fake, real = (self.compute(self.discriminator, images) for images in (moved.detach(), x))
+        terms["discriminator"] = discriminator_loss(fake, real)
         self._step("discriminator", terms["discriminator"])
         return {name: term.detach() for name, term in terms.items()}
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.translation.blocks import InstanceResidual, StyledResidual, padded_conv, upsample
+from madod.translation.blocks import InstanceNorm, InstanceResidual, StyledResidual, padded_conv, upsample
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class ContentEncoder(nn.Module):
     def __init__(self, a: Architecture) -> None:
         super().__init__()
         w = a.width
-        layers: list[nn.Module] = [padded_conv(a.channels, w, a.outer_kernel), nn.InstanceNorm2d(w), nn.ReLU()]
+        layers: list[nn.Module] = [padded_conv(a.channels, w, a.outer_kernel), InstanceNorm(), nn.ReLU()]
         for inside in (w, 2 * w):
-            layers += [padded_conv(inside, 2 * inside, 4, stride=2), nn.InstanceNorm2d(2 * inside), nn.ReLU()]
+            layers += [padded_conv(inside, 2 * inside, 4, stride=2), InstanceNorm(), nn.ReLU()]
         self.body = nn.Sequential(*layers, *(InstanceResidual(4 * w) for _ in range(a.residuals)))
 
     def forward(self, x: Tensor) -> Tensor:

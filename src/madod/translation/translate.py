@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.augment import Augmentation
+from madod.models.compute import PLAIN, Compute
 from madod.storage import read_tensors, write_tensors
 from madod.translation.blocks import whole_quarters
 from madod.translation.munit import Munit
@@ -17,24 +18,27 @@ from madod.translation.networks import Architecture, ContentEncoder, Decoder
 class Translate(nn.Module):
     """DataAug(x) = D(E_s(x), v), v ~ N(0, I) [MADOD, alg. 1, DataAug]: images in [0, 1] in and out, no gradient."""
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, compute: Compute = PLAIN) -> None:
         super().__init__()
         self.architecture = architecture
+        self.compute = compute
         self.content_encoder = ContentEncoder(architecture)
         self.decoder = Decoder(architecture)
         self.requires_grad_(False).eval()
+        compute.prepare(self.content_encoder, self.decoder)
 
     def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
         """Return every image in a style of its own."""
         v = torch.randn(len(images), self.architecture.style, generator=rng, device=images.device)
         height, width = images.shape[2:]
-        moved = self.decoder(self.content_encoder(whole_quarters(images * 2 - 1)), v)
+        content = self.compute(self.content_encoder, whole_quarters(images * 2 - 1))
+        moved = self.compute(self.decoder, content, v)
         return (moved[:, :, :height, :width] + 1) / 2
 
 
-def freeze(munit: Munit, architecture: Architecture) -> Translate:
+def freeze(munit: Munit, architecture: Architecture, compute: Compute = PLAIN) -> Translate:
     """Return what serves after training: content encoder and decoder, frozen."""
-    translate = Translate(architecture)
+    translate = Translate(architecture, compute)
     translate.content_encoder.load_state_dict(munit.content_encoder.state_dict())
     translate.decoder.load_state_dict(munit.decoder.state_dict())
     return translate
@@ -45,10 +49,10 @@ def save(translate: Translate, path: Path) -> None:
     write_tensors(path, translate.state_dict(), {"architecture": json.dumps(asdict(translate.architecture))})
 
 
-def load(path: Path) -> Translate:
+def load(path: Path, compute: Compute = PLAIN) -> Translate:
     """Read G back, frozen."""
     tensors, facts = read_tensors(path)
-    translate = Translate(Architecture(**json.loads(facts["architecture"])))
+    translate = Translate(Architecture(**json.loads(facts["architecture"])), compute)
     translate.load_state_dict(tensors)
     return translate
 

@@ -1,0 +1,54 @@
+"""What a run said of every target image, small enough to keep for every run, with the pictures it was most wrong about."""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from madod.data.base import Pool
+from madod.evaluation.evaluate import Evaluation
+from madod.storage import write_tensors
+
+SHOWN = 12
+"""Pictures of either kind of mistake: known ones with a wrong label, and unknown ones."""
+SIDE = 64
+"""The longest side that a kept picture has."""
+
+
+def save_verdicts(file: Path, target: Pool, result: Evaluation) -> None:
+    """Write labels, predictions, confidences and scores of the target images, and the most confident mistakes.
+
+    A known image with a wrong label is a mistake, and so is an unknown one that gets any label; the most confident of
+    both are kept as pictures. Nothing is written where there are no target images.
+    """
+    if not len(target):
+        return
+    y = result.stored.y["target"]
+    confidence, predicted = result.stored.outputs["target"].logits.double().softmax(1).max(1)
+    chosen = torch.cat([_surest(confidence, (y >= 0) & (predicted != y)), _surest(confidence, y < 0)])
+    tensors = {"y": y, "predicted": predicted, "confidence": confidence.float()}
+    tensors |= {f"score.{name}": score.float() for name, score in result.scores.items()}
+    tensors |= {"shown": chosen, "pictures": thumbnails(target.stored(chosen.to(target.device)).cpu())}
+    units = target.u.cpu()[chosen].tolist()
+    truth = [target.classes[k] if k >= 0 else target.units[u] for k, u in zip(y[chosen].tolist(), units, strict=True)]
+    write_tensors(file, tensors, {"classes": json.dumps(target.classes), "truth": json.dumps(truth)})
+
+
+def _surest(confidence: Tensor, which: Tensor) -> Tensor:
+    """Return the indices of the most confident among those marked."""
+    marked = which.nonzero()[:, 0]
+    return marked[confidence[marked].argsort(descending=True, stable=True)[:SHOWN]]
+
+
+def thumbnails(images: Tensor) -> Tensor:
+    """Return uint8 images (n, c, h, w) as small pictures in colour, uint8 (n, h, w, 3)."""
+    height, width = images.shape[2:]
+    shrink = min(1.0, SIDE / max(height, width))
+    if shrink < 1 and len(images):
+        size = max(1, round(height * shrink)), max(1, round(width * shrink))
+        images = F.interpolate(images.float(), size, mode="area").round().byte()
+    if images.shape[1] != 3:
+        images = images[:, :1].expand(-1, 3, -1, -1)
+    return images.permute(0, 2, 3, 1).contiguous()

@@ -1,0 +1,68 @@
+"""How a network computes: in what number format, in what memory layout, compiled or not."""
+
+import importlib.util
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from madod.errors import InputError
+
+Precision = Literal["float32", "bfloat16"]
+
+WORTH_LAYOUT = 64
+"""Side in pixels from which channels-last pays."""
+WORTH_COMPILING = 128
+"""Side in pixels from which compiling pays on a GPU."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """What a network's passes are made of; inputs and outputs are float32 whatever happens between them."""
+
+    precision: Precision = "float32"
+    channels_last: bool = False
+    compiled: bool = False
+
+    def prepare(self, *nets: nn.Module) -> None:
+        """Lay weights out, and have forward passes compiled; names and values stay as they are."""
+        for net in nets:
+            if self.channels_last:
+                net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from the stubs
+            if self.compiled:
+                net.compile(dynamic=False)
+
+    def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
+        """Return what the network makes of images, in float32."""
+        if self.channels_last:
+            images = images.contiguous(memory_format=torch.channels_last)
+        if self.precision == "float32":
+            return net(images, *others)
+        with torch.autocast(images.device.type, torch.bfloat16):
+            out = net(images, *others)
+        return [part.float() for part in out] if isinstance(out, list) else out.float()
+
+
+PLAIN = Compute()
+
+
+def compute(shape: tuple[int, int, int], device: torch.device, precision: str = "float32") -> Compute:
+    """Return the fastest way to compute on images of a shape in a precision, by rules measured in docs/performance.md.
+
+    Compiling takes a minute and a C compiler, so it waits for a GPU, pictures of some size and Triton.
+    """
+    if precision not in ("float32", "bfloat16"):
+        raise InputError(f"there is no precision {precision!r}: take float32, or bfloat16 on a GPU")
+    cuda, side = device.type == "cuda", min(shape[1:])
+    if precision == "bfloat16" and not (cuda and torch.cuda.is_bf16_supported()):
+        raise InputError(f"{device.type} does not compute in bfloat16 here: leave --precision at float32")
+    compiled = cuda and side >= WORTH_COMPILING and importlib.util.find_spec("triton") is not None
+    return Compute("bfloat16" if precision == "bfloat16" else "float32", side >= WORTH_LAYOUT, compiled)
+
+
+def adam(parameters: Iterable[nn.Parameter], lr: float, **rest: Any) -> torch.optim.Adam:
+    """Return Adam, as one kernel a step where there is a GPU [Kingma & Ba 2015, alg. 1]."""
+    weights = list(parameters)
+    return torch.optim.Adam(weights, lr, fused=weights[0].is_cuda, **rest)
