@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "madod"
 ROOMS = [
     "data", "tasks", "models", "translation", "meta", "algorithms", "training", "detectors", "evaluation", "predict",
-    "benchmark", "report", "export", "serve", "cli",
+    "benchmark", "report", "fitting", "export", "serve", "cli",
 ]  # fmt: skip
 LEAVES = {"errors", "storage", "registry", "search", "equations"}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -12,14 +12,13 @@ import tyro
 from madod.cli.arguments import Switch, cache_folder, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
-from madod.data.opening import Opening, open_dataset
-from madod.errors import InputError
+from madod.data.opening import Opening
 
 if TYPE_CHECKING:
-    from madod.benchmark.record import RunSpec
-    from madod.benchmark.run import Outcome
-    from madod.data.base import DomainDataset
-    from madod.models.weights import Weights
+    from madod.algorithms.base import BaseConfig
+    from madod.fitting.choose import Choice
+    from madod.fitting.fit import Fitted, Look
+    from madod.fitting.strangers import Strangers
     from madod.training import Progress
 
 ABOUT = """Train a classifier on several domains.
@@ -28,6 +27,10 @@ DATA is a folder of your own, DATA/DOMAIN/CLASS/*.jpg, or the name of a dataset 
 used for training unless --test-domain keeps one apart to test on; --ood-class hides a class from training, so that the
 test shows whether it is flagged. A fifth of the training domains' images is held out for the threshold.
 Killed at any moment, the same command goes on where it was.
+
+Of a folder of your own it first says what is in it, what it chooses and why, and how long it will take; then it holds
+every domain out once for a short training (--check), trains, and leaves report.html in --out: how it does in a domain
+that it has not seen, which classes it confuses, and what would be flagged at which threshold.
 
 The last group of options belongs to the algorithm; `madod train --algorithm NAME --help` shows those of another."""
 
@@ -39,7 +42,7 @@ class Train:
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
     """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
-    """Folder for the model, its record and its history."""
+    """Folder for the model, its record, its history and report.html."""
     root: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder that a known dataset lies in; `madod data NAME --root DIR` fetches or checks it."""
     algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "madod"
@@ -48,20 +51,28 @@ class Train:
     """Domain that training never sees and the test is done on."""
     ood_class: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS ...")] = ()
     """Classes that training never sees and the test should flag."""
-    detector: Annotated[str, tyro.conf.arg(metavar="NAME")] = "energy"
-    """Detector that ships with the model; `madod list detectors` lists them."""
+    ood_folder: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Pictures of your own that show nothing known: never trained on, only scored in the end."""
+    check: Literal["short", "full", "none"] | None = None
+    """Hold every domain out once, with a class hidden: short takes a quarter of the steps a domain and no G, full as
+    long as the training itself; short for a folder of your own without --test-domain and --ood-class, else none."""
+    detector: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, or
+    energy."""
     steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
-    """Training steps; 500 for small_cnn, 1000 for others."""
+    """Training steps; 500 for small_cnn, 1000 for others, 300 for a pretrained network on a CPU."""
     backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """small_cnn, wrn_16_2, efficientnet_lite0, resnet18, resnet50, resnet50_v1, or timm:NAME where timm is installed;
-    small_cnn up to 48 px, else resnet18. Pretrained files of ResNet-50 do not show by their shapes which they are for:
-    resnet50 is v1.5 (3x3 convolutions carry the strides: torchvision's weights), resnet50_v1 v1 (the first 1x1 do)."""
-    pretrained: Annotated[str, tyro.conf.arg(metavar="FILE|NAME|none")] = "none"
-    """Weights that the backbone starts with: a .safetensors, .pth or .pt file, or efficientnet_lite0 (a package)."""
-    translate: Literal["munit", "augment"] = "munit"
-    """G, or plain augmentation in its place."""
-    translate_steps: int = 200
-    """Training steps of G."""
+    small_cnn up to 48 px, else efficientnet_lite0 where its weights are installed, else resnet18. Pretrained files of
+    ResNet-50 do not show by their shapes which they are for: resnet50 is v1.5 (3x3 convolutions carry the strides:
+    torchvision's weights), resnet50_v1 v1 (the first 1x1 do)."""
+    pretrained: Annotated[str | None, tyro.conf.arg(metavar="FILE|NAME|none")] = None
+    """Weights that the backbone starts with: a .safetensors, .pth or .pt file, efficientnet_lite0 (a package), or
+    none; efficientnet_lite0's own where that is the backbone and they are installed."""
+    translate: Literal["munit", "augment"] | None = None
+    """G, or plain augmentation in its place; G, but for your own pictures above 64 px on a CPU."""
+    translate_steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Training steps of G; 200."""
     waive_gate: Switch = False
     """Go on with a G that misses its bounds; the record says so."""
     seed: int = 0
@@ -69,7 +80,9 @@ class Train:
     split_seed: int = 0
     """Seed of the division into training and held-out images."""
     size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
-    """Side of the square that pictures are squeezed to; 224 in known datasets, 32 or 64 by a folder's own pictures."""
+    """Side of the square that pictures are squeezed to; 224 in known datasets. In a folder 32 where the shorter sides
+    are at most 48 px in the middle; else 64 from scratch, and for the pretrained network 96 on a CPU, up to 224 on a
+    GPU."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""
     device: str = "auto"
@@ -81,30 +94,51 @@ class Train:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Train, save, and say how it did."""
-    how, given = arguments_of(arguments)
+    """Look, choose, check, train, save, and say how it did."""
+    how, _ = arguments_of(arguments)
+    if how.ood_folder is not None:
+        from madod.fitting.strangers import kept_apart
+
+        kept_apart(how.ood_folder, Path(how.data) if Path(how.data).is_dir() else None)
     with shown(how.quiet) as progress:
-        opening = Opening(how.root, how.size, how.skip_bad, how.cache, how.test_domain, how.ood_class)
-        dataset = open_dataset(how.data, opening, progress)
-        warn_of_differences(dataset)
-        outcome = trained(how, given, dataset, progress)
-    sys.stdout.write(summary(how, outcome))
+        made, look = trained(how, arguments, progress)
+        strangers = scored(how)
+    from madod.fitting.page import write_page
+
+    write_page(how.out, look, made, strangers)
+    sys.stdout.write(summary(how, made, strangers))
     return 0
 
 
-def arguments_of(arguments: Sequence[str]) -> tuple[Train, dict[str, Any]]:
-    """Return the common arguments, and the hyper-parameters of the algorithm that differ from its presets."""
+def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tuple[Train, dict[str, Any]]:
+    """Return the common arguments, and all hyper-parameters of the algorithm: those named, the others by its presets.
+
+    The presets depend on what the network starts with, which is a choice where the command leaves it open.
+    """
     from madod.algorithms.base import ALGORITHMS
     from madod.benchmark.run import hparams
 
     algorithm = _wanted(arguments, "--algorithm", Train.algorithm)
-    config, pretrained = ALGORITHMS[algorithm].Config, _wanted(arguments, "--pretrained", Train.pretrained) != "none"
-    default = config(**hparams(algorithm, pretrained=pretrained))
+    start = choice.pretrained if choice else _wanted(arguments, "--pretrained", "none")
+    config = ALGORITHMS[algorithm].Config
+    default = hparams(algorithm, choice.preset if choice else {}, pretrained=start != "none")
+    method = offered(config)
     form = dataclasses.make_dataclass(
-        "TrainWithConfig", [("common", Train), ("method", config, dataclasses.field(default=default))], frozen=True
-    )
+        "TrainWithConfig", [("common", Train), ("method", method, dataclasses.field(default=method(**default)))],
+        frozen=True,
+    )  # fmt: skip
     both: Any = parse(form, arguments, "train", ABOUT)
     return both.common, dataclasses.asdict(both.method)
+
+
+def offered(config: "type[BaseConfig]") -> "type[BaseConfig]":
+    """Return a method's configuration with flags for those fields only that it has a use for."""
+    hidden: list[Any] = [
+        (each.name, Annotated[Any, tyro.conf.Suppress], dataclasses.field(default=each.default))
+        for each in dataclasses.fields(config)
+        if each.name in config.unused
+    ]
+    return dataclasses.make_dataclass(config.__name__, hidden, bases=(config,), frozen=True)
 
 
 def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
@@ -117,61 +151,80 @@ def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
     return wanted
 
 
-def trained(how: Train, hparams: dict[str, Any], dataset: "DomainDataset", progress: "Progress") -> "Outcome":
-    """Carry the run through."""
-    from madod.benchmark.run import DETECTORS_OF_THE_PAPER, run
+def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tuple[Fitted, Look]":
+    """Carry it all through, and say beforehand what will be done."""
     from madod.detectors.base import DETECTORS
+    from madod.fitting.choose import Wishes
+    from madod.fitting.fit import carry_out, look, opened, spec_of
     from madod.models.pretrained import pretrained
 
-    DETECTORS[how.detector]  # an unknown name is refused before anything long starts
-    weights = pretrained(how.pretrained)
-    return run(
-        spec_of(how, hparams, dataset, weights),
-        dataset,
-        out=how.out,
-        cache=cache_folder(how.cache),
-        device=torch_device(how.device),
-        weights=weights,
-        detectors=tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, how.detector))),
-        ship=how.detector,
-        waive_gate=how.waive_gate,
-        progress=progress,
-    )
-
-
-def spec_of(
-    how: Train, hparams: dict[str, Any], dataset: "DomainDataset", weights: "Weights | None" = None
-) -> "RunSpec":
-    """Return the run that the arguments describe, with what was left open filled in."""
-    from madod.benchmark.record import RunSpec
-    from madod.models.backbones import check_backbone
-    from madod.models.pretrained import PACKAGED
-
-    if weights is not None and how.backbone is None and how.pretrained not in PACKAGED:
-        raise InputError(f"--pretrained {how.pretrained} needs the network that it is for: give --backbone too")
-    usual = "small_cnn" if dataset.shape[1] <= 48 else "resnet18"
-    packaged = PACKAGED.get(how.pretrained)
-    backbone = check_backbone(how.backbone or (packaged.backbone if packaged else usual))
-    steps = how.steps if how.steps is not None else 500 if backbone == "small_cnn" else 1000
-    for flag, number in (("--steps", steps), ("--translate-steps", how.translate_steps)):
-        if number < 1:
-            raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
-    for flag, number in (("--seed", how.seed), ("--split-seed", how.split_seed)):
-        if number < 0:
-            raise InputError(f"{flag} {number} is no seed: give 0 or more")
-    name = Path(how.data).resolve().name if dataset.name == how.data and Path(how.data).is_dir() else how.data
-    return RunSpec(
-        name, how.test_domain, how.ood_class, how.algorithm, how.seed, how.split_seed, steps, backbone,
-        how.translate, how.translate_steps, hparams, weights.label if weights else None,
+    if how.detector is not None:
+        DETECTORS[how.detector]  # an unknown name is refused before anything long starts
+    device = torch_device(how.device)
+    opening = Opening(how.root, how.size, how.skip_bad, how.cache, how.test_domain, how.ood_class)
+    wishes = Wishes(how.size, how.backbone, how.pretrained, how.steps, how.translate, how.translate_steps, how.check)
+    seen = look(how.data, opening, wishes, how.algorithm, device, progress)
+    choice, weights = seen.choice, pretrained(seen.choice.pretrained)
+    _, given = arguments_of(arguments, choice)
+    spec = spec_of(
+        how.data, opening, choice, algorithm=how.algorithm, given=given, weights=weights, seed=how.seed,
+        split_seed=how.split_seed,
     )  # fmt: skip
+    say(how, [] if seen.survey is None else [*seen.survey.lines(), *(f"> {reason}" for reason in choice.reasons)])
+    dataset = opened(how.data, opening, seen, progress)
+    warn_of_differences(dataset)
+    if seen.survey is not None and not (how.out / "record.json").exists():
+        say(how, [foreseen(spec, dataset, weights, device, choice)])
+    made = carry_out(
+        spec, dataset, out=how.out, cache=cache_folder(how.cache), device=device, weights=weights, check=choice.check,
+        detector=how.detector, waive_gate=how.waive_gate, progress=progress,
+    )  # fmt: skip
+    return made, seen
 
 
-def summary(how: Train, outcome: "Outcome") -> str:
+def say(how: Train, lines: Sequence[str]) -> None:
+    """Tell a person something beforehand."""
+    if not how.quiet:
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.flush()
+
+
+def foreseen(spec: Any, dataset: Any, weights: Any, device: Any, choice: "Choice") -> str:
+    """Say how long it will take, from a few steps."""
+    from madod.fitting.check import fold_spec
+    from madod.fitting.estimate import estimate, told
+
+    pace = estimate(spec, dataset, weights, device)
+    whole = pace.seconds(spec)
+    folds = 0.0
+    if choice.check != "none":
+        each = fold_spec(spec, dataset, dataset.domains[0], choice.check)
+        folds = len(dataset.domains) * (pace.seconds(each) if each.translate == "munit" else each.steps * pace.step)
+    apart = f" and {told(folds)} for the check" if folds else ""
+    return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"
+
+
+def scored(how: Train) -> "Strangers | None":
+    """Return what the finished model says of a person's own unknowns."""
+    if how.ood_folder is None:
+        return None
+    from madod.fitting import strangers
+    from madod.predict import load
+
+    return strangers.scored(load(how.out), how.ood_folder)
+
+
+def summary(how: Train, made: "Fitted", strangers: "Strangers | None") -> str:
     """Say in a few lines how well it does, and what to type next."""
+    outcome = made.outcome
     metrics, lines = outcome.record.metrics, []
     lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
     if metrics["val_accuracy"] * len(outcome.split.source.classes) < 1.5:
         lines.append("that is hardly better than guessing: train longer (--steps) or add pictures before you trust it")
+    for fold in made.folds:
+        if fold.accuracy is not None:
+            apart = f"; hidden class {fold.hidden}: AUROC {fold.auroc[made.detector]:.3f}" if fold.auroc else ""
+            lines.append(f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}")
     if "accuracy" in metrics:
         lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
     for name in outcome.evaluation.detectors:
@@ -180,5 +233,11 @@ def summary(how: Train, outcome: "Outcome") -> str:
                 f"unknown classes by {name}: AUROC {found['auroc']:.3f}, "
                 f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
             )
+    if strangers is not None:
+        flagged = strangers.flagged(outcome.record.thresholds[made.detector])
+        count = f"{len(strangers.scores):,} pictures"
+        lines.append(f"your unknowns in {how.ood_folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}")
+        lines += [f"  {reason}" for reason in strangers.unreadable]
+    lines.append(f"report: {how.out / 'report.html'}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
     return "\n".join(lines) + "\n"

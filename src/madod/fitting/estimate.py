@@ -1,0 +1,87 @@
+"""How long a training will take, from a few of its own steps."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import nn
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.generator import JUDGE_STEPS, plain
+from madod.benchmark.record import RunSpec
+from madod.data.base import DomainDataset, Pool
+from madod.data.split import split
+from madod.models.backbones import build
+from madod.models.classifier import Setting
+from madod.models.weights import Weights
+from madod.training import Learner
+from madod.translation.munit import Munit, preset
+from madod.translation.translate import freeze
+
+TIMED = 2
+"""Steps that are timed, after one that is not."""
+
+
+class Estimate(NamedTuple):
+    """Seconds that one step takes, and a step of G where there is one; nothing is cached yet, or it is shorter."""
+
+    step: float
+    generator_step: float
+
+    def seconds(self, spec: RunSpec) -> float:
+        """Return how long a run takes, apart from reading pictures and the last measurements."""
+        judge = JUDGE_STEPS * self.step if self.generator_step else 0.0
+        return spec.steps * self.step + spec.translate_steps * self.generator_step + judge
+
+
+def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Estimate:
+    """Take a few steps, which leave nothing behind."""
+    parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
+    source = parts.source.to(device)
+    method = ALGORITHMS[spec.algorithm]
+    config = method.Config(**spec.hparams)
+    method.check(config, source)
+    translate: nn.Module = plain(dataset.augmentation).translate
+    pace = 0.0
+    if method.needs_translate(config) and spec.translate == "munit":
+        architecture, sizes = preset(source.shape)
+        munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0).to(device)
+        pace = _pace(munit, source, device)
+        translate = freeze(munit, architecture).to(device)
+    sized = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
+    known = Setting(
+        partial(sized, seed=0, weights=weights), len(source.domains), translate, dataset.augmentation, spec.steps
+    )
+    learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
+    return Estimate(_pace(learner, source, device), pace)
+
+
+def _pace(learner: Learner, source: Pool, device: torch.device) -> float:
+    """Return the seconds of a step, the quickest of a few."""
+    batches = learner.batches(source, np.random.default_rng(0))
+
+    def step() -> None:
+        learner.update(next(batches))
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+
+    step()
+    return min(_clocked(step) for _ in range(TIMED))
+
+
+def _clocked(act: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def told(seconds: float) -> str:
+    """Return a length of time in words that claim no more than is known."""
+    if seconds < 90:
+        return f"about {max(1, round(seconds / 10) * 10) if seconds >= 10 else max(1, round(seconds))} seconds"
+    if seconds < 90 * 60:
+        return f"about {round(seconds / 60)} minutes"
+    return f"about {seconds / 3600:.1f} hours"

@@ -1,0 +1,191 @@
+"""From a folder to a model, with everything that a person left open chosen for them."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.record import RunSpec
+from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, hparams, run
+from madod.data.base import DATASETS, DomainDataset
+from madod.data.cache import cache_dir
+from madod.data.opening import Opening, open_dataset
+from madod.detectors.base import DETECTORS
+from madod.errors import InputError
+from madod.fitting.check import Fold, best_detector, checked
+from madod.fitting.choose import Check, Choice, Wishes, choose
+from madod.fitting.survey import Survey, survey
+from madod.models.pretrained import pretrained
+from madod.models.weights import Weights
+from madod.predict import Model, load
+from madod.training import Progress, silent
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen before training, and what is chosen from it."""
+
+    survey: Survey | None
+    """None of a dataset that is known by name."""
+    choice: Choice
+    dataset: DomainDataset | None
+    """Where it had to be opened to choose."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A finished training."""
+
+    spec: RunSpec
+    outcome: Outcome
+    folds: list[Fold]
+    detector: str
+
+
+def is_own(data: str, opening: Opening) -> bool:
+    """Tell whether a word means a folder of a person's own rather than a dataset's name."""
+    return opening.root is None and (Path(data).is_dir() or data not in DATASETS)
+
+
+def look(
+    data: str, opening: Opening, wishes: Wishes, algorithm: str, device: torch.device, progress: Progress = silent
+) -> Look:
+    """Look at a folder, or open a dataset, and choose what is left open."""
+    own = is_own(data, opening) and Path(data).exists()
+    apart = opening.test_domain is not None or bool(opening.ood_classes)
+    rules = partial(choose, own=own, gpu=device.type == "cuda", apart=apart, fields=_fields(algorithm))
+    if own:
+        found = survey(Path(data), test_domain=opening.test_domain, ood_classes=opening.ood_classes)
+        return Look(found, rules(wishes, found.side), None)
+    dataset = open_dataset(data, opening, progress)
+    side = dataset.shape[1]
+    return Look(None, rules(replace(wishes, size=side), side), dataset)
+
+
+def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent) -> DomainDataset:
+    """Return the dataset at the chosen size."""
+    if seen.dataset is not None:
+        return seen.dataset
+    return open_dataset(data, replace(opening, size=seen.choice.size), progress)
+
+
+def spec_of(
+    data: str,
+    opening: Opening,
+    choice: Choice,
+    *,
+    algorithm: str,
+    given: Mapping[str, Any],
+    weights: Weights | None,
+    seed: int = 0,
+    split_seed: int = 0,
+) -> RunSpec:
+    """Return the run that words and choices describe; `given` are all hyper-parameters."""
+    for flag, number in (("--steps", choice.steps), ("--translate-steps", choice.translate_steps)):
+        if number < 1:
+            raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
+    for flag, number in (("--seed", seed), ("--split-seed", split_seed)):
+        if number < 0:
+            raise InputError(f"{flag} {number} is no seed: give 0 or more")
+    own = is_own(data, opening)
+    return RunSpec(
+        Path(data).resolve().name if own else data, opening.test_domain, opening.ood_classes, algorithm, seed,
+        split_seed, choice.steps, choice.backbone, choice.translate, choice.translate_steps, given,
+        weights.label if weights else None, choice.size if own else opening.size,
+    )  # fmt: skip
+
+
+def carry_out(
+    spec: RunSpec,
+    dataset: DomainDataset,
+    *,
+    out: Path,
+    cache: Path,
+    device: torch.device,
+    weights: Weights | None,
+    check: Check,
+    detector: str | None = None,
+    waive_gate: bool = False,
+    progress: Progress = silent,
+) -> Fitted:
+    """Check, choose the detector from it where none is named, and train; killed, it goes on where it was."""
+    names = tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, *([detector] if detector else []))))
+
+    def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
+        return run(
+            plan, dataset, out=folder, cache=cache, device=device, weights=weights, detectors=names, ship=ship,
+            waive_gate=waive_gate, progress=report,
+        )  # fmt: skip
+
+    def fold(plan: RunSpec, folder: Path, stage: str) -> Outcome:
+        return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
+
+    folds = checked(spec, dataset, check, out, fold)
+    ship = detector or best_detector(folds)
+    return Fitted(spec, carried(spec, out, ship, progress), folds, ship)
+
+
+def fit(
+    folder: Path | str,
+    *,
+    out: Path | str | None = None,
+    algorithm: str = "madod",
+    test_domain: str | None = None,
+    ood_classes: Sequence[str] = (),
+    detector: str | None = None,
+    size: int | None = None,
+    backbone: str | None = None,
+    pretrained_weights: str | None = None,
+    steps: int | None = None,
+    translate: str | None = None,
+    translate_steps: int | None = None,
+    check: Check = "none",
+    hyperparameters: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    split_seed: int = 0,
+    skip_bad: bool = False,
+    waive_gate: bool = False,
+    device: torch.device | str = "auto",
+    cache: Path | str | None = None,
+    progress: Progress = silent,
+) -> Model:
+    """Train on pictures in FOLDER/DOMAIN/CLASS/*.jpg and return the model; what is None is chosen by rule.
+
+    With `out` the model, its record and its history stay there, and the same call after a kill goes on where it was.
+    `check` holds every domain out once beforehand and picks the detector by what comes out ("short": a quarter of the
+    steps each, without G); without it the detector is the energy.
+    """
+    where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    opening = Opening(
+        size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None, test_domain=test_domain,
+        ood_classes=tuple(ood_classes),
+    )  # fmt: skip
+    if detector is not None:
+        DETECTORS[detector]  # an unknown name is refused before anything long starts
+    wishes = Wishes(size, backbone, pretrained_weights, steps, translate, translate_steps, check)
+    seen = look(str(folder), opening, wishes, algorithm, where, progress)
+    choice = seen.choice
+    weights = pretrained(choice.pretrained)
+    given = hparams(algorithm, {**choice.preset, **(hyperparameters or {})}, pretrained=weights is not None)
+    spec = spec_of(
+        str(folder), opening, choice, algorithm=algorithm, given=given, weights=weights, seed=seed,
+        split_seed=split_seed,
+    )  # fmt: skip
+    dataset = opened(str(folder), opening, seen, progress)
+    with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as home:
+        carry_out(
+            spec, dataset, out=Path(home), cache=opening.cache or cache_dir(), device=where, weights=weights,
+            check=choice.check, detector=detector, waive_gate=waive_gate, progress=progress,
+        )  # fmt: skip
+        return load(home)
+
+
+def _fields(algorithm: str) -> set[str]:
+    config = ALGORITHMS[algorithm].Config
+    return {each.name for each in fields(config)} - set(config.unused)

@@ -1,0 +1,48 @@
+"""A person's own unknowns: scored by the finished model, never trained on."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from madod.data.images import BadImage
+from madod.errors import InputError
+from madod.predict import Model
+from madod.predict.findings import inside
+
+
+class Strangers(NamedTuple):
+    """The scores of pictures that show nothing known, and the files that could not be read."""
+
+    folder: str
+    scores: list[float]
+    unreadable: tuple[str, ...]
+
+    def flagged(self, threshold: float) -> float | None:
+        """Return the share that is called unknown at a threshold."""
+        return sum(score > threshold for score in self.scores) / len(self.scores) if self.scores else None
+
+    def auroc(self, held: list[float]) -> float | None:
+        """Return the chance that one of them scores above a held-out training picture."""
+        from madod.evaluation.metrics import auroc
+
+        unknown = [False] * len(held) + [True] * len(self.scores)
+        return auroc([*held, *self.scores], unknown) if held and self.scores else None
+
+
+def kept_apart(folder: Path, root: Path | None) -> Path:
+    """Return the folder of unknowns, or refuse one that is empty or that training would see."""
+    if not folder.is_dir():
+        raise InputError(f"--ood-folder {folder} is no folder: name one with pictures that show nothing known")
+    if root is not None:
+        own, seen = folder.resolve(), root.resolve()
+        if own == seen or seen in own.parents or own in seen.parents:
+            raise InputError(f"--ood-folder {folder} and the training folder {root} overlap: keep the unknowns apart")
+    if not inside(folder):
+        raise InputError(f"--ood-folder {folder} has no pictures in it: put some there that show nothing known")
+    return folder
+
+
+def scored(model: Model, folder: Path) -> Strangers:
+    """Return what a model says of every picture in a folder."""
+    answers = list(model.predict_iter(inside(folder)))
+    scores = [answer.score for answer in answers if not isinstance(answer, BadImage)]
+    return Strangers(str(folder), scores, tuple(str(answer) for answer in answers if isinstance(answer, BadImage)))

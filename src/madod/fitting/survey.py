@@ -1,0 +1,139 @@
+"""What a folder of pictures holds, before anything is trained on it."""
+
+import hashlib
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from madod.data.folder import Picture, find_pictures, shorter_sides
+from madod.data.images import BadImage, opened
+
+SCARCE = 10
+"""Pictures of a class below which little can be learned of it."""
+UNEVEN = 5
+"""How many times the largest class may outnumber the smallest before it is worth saying."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts by domain and class, the pictures' sizes, and what may lead training or its check astray."""
+
+    root: str
+    counts: dict[str, dict[str, int]]
+    """Pictures by domain and class."""
+    kinds: Counter[str]
+    """Pictures by the ending of their files."""
+    sides: tuple[int, ...]
+    """Shorter sides in pixels, ascending, of a sample of the pictures that training may see."""
+    across: tuple[tuple[Path, ...], ...]
+    """Groups of files with the same content in several domains."""
+    contradictory: tuple[tuple[Path, ...], ...]
+    """Groups of files with the same content under several classes."""
+
+    @property
+    def side(self) -> float:
+        """The median shorter side in pixels; 0 where no header can be read."""
+        return statistics.median(self.sides) if self.sides else 0.0
+
+    @property
+    def classes(self) -> dict[str, int]:
+        """Pictures of every class, in all domains together."""
+        total = Counter[str]()
+        for count in self.counts.values():
+            total.update(count)
+        return {name: total[name] for name in sorted(total)}
+
+    def lines(self) -> list[str]:
+        """Say in a dozen lines what there is and what to look at."""
+        return [*self._contents(), *(f"! {warning}" for warning in self.warnings())]
+
+    def warnings(self) -> list[str]:
+        """Say what may lead training or its check astray, each in one line."""
+        classes, said = self.classes, []
+        most, least = max(classes, key=classes.__getitem__), min(classes, key=classes.__getitem__)
+        if classes[most] > UNEVEN * classes[least]:
+            said.append(
+                f"uneven: {most} has {classes[most]:,} pictures and {least} {classes[least]:,}; "
+                "tasks draw the classes evenly, minibatches of other methods do not"
+            )
+        if scarce := {name: n for name, n in classes.items() if n < SCARCE}:
+            listed = _some([f"{name} ({n})" for name, n in scarce.items()])
+            said.append(f"nearly empty, so hardly to be learned: {listed}; add pictures, or leave the class out")
+        gaps = [f"{label} in {domain}" for domain, n in self.counts.items() for label in classes if not n.get(label)]
+        if gaps:
+            said.append(f"missing: {_some(gaps)}; a class seen in one domain only is learned together with its style")
+        for groups, what in ((self.across, "domains"), (self.contradictory, "classes")):
+            if groups:
+                files = sum(map(len, groups))
+                said.append(
+                    f"{files:,} files are copies of each other in several {what}, such as {_some(groups[0], 2)}; "
+                    + (
+                        "a check on unseen domains flatters there"
+                        if what == "domains"
+                        else "one of the labels is wrong"
+                    )
+                )
+        return said
+
+    def _contents(self) -> Iterable[str]:
+        total = sum(self.classes.values())
+        yield f"{total:,} pictures in {len(self.counts)} domains and {len(self.classes)} classes"
+        yield "domains: " + _some([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
+        yield "classes: " + _some([f"{name} {count:,}" for name, count in self.classes.items()], 12)
+        yield "files: " + ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.most_common(6))
+        if self.sides:
+            low, high = self.sides[0], self.sides[-1]
+            yield f"shorter sides: {low} to {high} px, {self.side:.0f} in the middle"
+
+
+def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[str] = ()) -> Survey:
+    """Look at a folder ROOT/DOMAIN/CLASS; the sizes are those of pictures that training may see."""
+    pictures = find_pictures(root, warn=False)
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for picture in pictures:
+        counts[picture.domain][picture.label] += 1
+    seen = [p.path for p in pictures if p.domain != test_domain and p.label not in ood_classes]
+    copies = list(identical(pictures))
+    return Survey(
+        str(root),
+        {domain: dict(count) for domain, count in counts.items()},
+        Counter(picture.path.suffix.lower() for picture in pictures),
+        tuple(sorted(shorter_sides(seen))),
+        tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
+        tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
+    )
+
+
+def identical(pictures: Iterable[Picture]) -> Iterable[list[Picture]]:
+    """Yield groups of files with the same content; only files of the same length are read."""
+    by_length = _grouped(pictures, lambda picture: str(picture.path.stat().st_size))
+    for alike in by_length:
+        yield from _grouped(alike, lambda picture: _digest(picture.path))
+
+
+def _grouped(pictures: Iterable[Picture], key: Callable[[Picture], str]) -> list[list[Picture]]:
+    """Return the groups of two or more pictures with the same key; a file that cannot be read is in none."""
+    groups: dict[str, list[Picture]] = defaultdict(list)
+    for picture in pictures:
+        try:
+            groups[key(picture)].append(picture)
+        except (OSError, BadImage):
+            continue  # decoding reports it together with all others
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _digest(path: Path) -> str:
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _paths(group: Iterable[Picture]) -> tuple[Path, ...]:
+    return tuple(picture.path for picture in group)
+
+
+def _some(names: Sequence[object], most: int = 6) -> str:
+    """Return the first few names and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(str(name) for name in names[:most]) + more
