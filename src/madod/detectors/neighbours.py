@@ -17,7 +17,7 @@ def top_similarities(features: Tensor, bank: Tensor, count: int) -> Tensor:
     found = []
     for block in features.split(ROWS):
         queries = unit(block)
-        best = queries.new_empty(len(queries), 0)
+        best = queries.new_empty(queries.shape[0], 0)
         for part in bank.split(COLUMNS):
             products = torch.cat([best, queries @ part.double().mT], dim=1)
             best = products.topk(min(count, products.shape[1]), dim=1).values

@@ -33,7 +33,7 @@ class Relation(Detector):
         return -torch.cat([self._edges(unit(features), logits.double().softmax(1)) for features, logits in blocks])
 
     def _edges(self, features: Tensor, p: Tensor) -> Tensor:
-        total = p.new_zeros(len(p))
+        total = p.new_zeros(p.shape[0])
         for bank, probability in zip(self.bank_.split(COLUMNS), self.probability_.split(COLUMNS), strict=True):
             edges = (features @ bank.double().mT).relu_() * (p @ probability.mT)
             total += torch.where(edges > self.least, edges**self.power, 0).sum(1)

@@ -1,0 +1,54 @@
+"""`madod export`: a trained model to one ONNX file."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from madod.cli.arguments import parse
+
+ABOUT = """Write a trained model as one ONNX file that runs without madod.
+
+The file takes uint8 pixels (n, 3, size, size), the whole picture squeezed to the model's size, and returns label,
+confidence, probabilities, score and unknown; preprocessing, network, detector and threshold are inside. Its metadata
+hold classes, threshold, detector and size. Where onnxruntime is installed the file is asked before it is kept, and
+kept only if it answers as the model does."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Which model, and where to write it."""
+
+    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
+    """Folder of a trained model, as `madod train --out` makes it."""
+    out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT.onnx")]
+    """The file to write."""
+    keep: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    """Share of known pictures that the threshold should let pass, such as 0.99; as trained (0.95) unless given."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Export, and say what the file holds."""
+    how = parse(Export, arguments, "export", ABOUT)
+    from madod.export.check import PICTURES, TOLERANCE
+    from madod.export.write import export
+    from madod.predict import load
+
+    model = load(how.model)
+    if how.keep is not None:
+        model.set_threshold(how.keep)
+    compared = export(model, how.out)
+    size, card = how.out.stat().st_size, model.card
+    sys.stdout.write(
+        f"{how.out}: {len(card.classes)} classes, {card.shape[1]} px, {card.detector}, threshold {card.threshold:.4g}, "
+        f"{size / 1e6:.1f} MB\n"
+        + (
+            f"compared with the model on {PICTURES} made-up pictures: equal within {TOLERANCE}\n"
+            if compared
+            else "not compared with the model: that needs onnxruntime (pip install onnxruntime)\n"
+        )
+    )
+    return 0

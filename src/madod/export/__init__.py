@@ -1,0 +1,1 @@
+"""A saved model as one ONNX file that runs without madod."""
