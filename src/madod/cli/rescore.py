@@ -1,6 +1,5 @@
 """`madod rescore`: more detectors for a finished run, without its model or a GPU."""
 
-import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,17 +32,11 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Rescore, arguments, "rescore", ABOUT)
     if not how.detectors:
         raise InputError("no detector named: give one or more after the run; `madod list detectors` lists them")
-    from madod.benchmark.record import load_record
-    from madod.evaluation.evaluate import evaluate_stored
-    from madod.evaluation.outputs import load_outputs
+    from madod.benchmark.rescore import rescore
 
-    record = load_record(how.run)
-    result = evaluate_stored(load_outputs(how.run / "outputs.safetensors"), how.detectors)
-    added = {name: result.metrics.get(name, {}) for name in how.detectors}
-    dataclasses.replace(record, metrics=record.metrics | added, thresholds=record.thresholds | result.thresholds).save(
-        how.run
-    )
-    for name, found in added.items():
+    record = rescore(how.run, how.detectors)
+    for name in how.detectors:
+        found = record.metrics[name]
         numbers = ", ".join(f"{key} {value:.3f}" for key, value in found.items()) or "no target images to measure on"
-        sys.stdout.write(f"{name}: threshold {result.thresholds[name]:.4g}, {numbers}\n")
+        sys.stdout.write(f"{name}: threshold {record.thresholds[name]:.4g}, {numbers}\n")
     return 0

@@ -1,0 +1,89 @@
+"""A plan written out: every run it asks for, by folder, kept beside the runs so that anybody can ask how they stand."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from madod.errors import InputError
+from madod.storage import write_json
+
+SWEEPS = "sweeps"
+"""Folder among the runs for what belongs to no single one."""
+INNER = "inner"
+"""Folder among the runs for those that only selection looks at."""
+
+
+class Cell(NamedTuple):
+    """What methods are compared on: a dataset, the domain it is tested in, the classes that are unknown."""
+
+    dataset: str
+    test_domain: str
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run as the plan means it; variants that come to the same run have entries with the same folder."""
+
+    variant: str
+    cell: Cell
+    draw: int
+    seed: int
+    folder: str
+    """Where among the runs it lies."""
+    fold: str | None = None
+    """The source domain that an inner run of selection is tested in; None for a run of the comparison itself."""
+
+
+@dataclass(frozen=True)
+class Agenda:
+    """All entries of a plan."""
+
+    plan: str
+    sha256: str
+    selection: str
+    detectors: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The runs, each once, in the order of the plan."""
+        return tuple(dict.fromkeys(entry.folder for entry in self.entries))
+
+    def save(self, runs: Path) -> None:
+        """Write it beside the runs."""
+        write_json(_file(runs, self.plan), asdict(self))
+
+
+def load_agenda(plan: Path, runs: Path) -> Agenda | None:
+    """Return what the last sweep of this very plan wrote beside the runs, or nothing."""
+    file = _file(runs, plan.stem)
+    try:
+        facts = json.loads(file.read_text(encoding="utf-8"))
+        entries = tuple(Entry(**entry | {"cell": _cell(entry["cell"])}) for entry in facts.pop("entries"))
+        found = Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} is not what a sweep left ({error}): delete it and start the sweep again") from error
+    return found if found.sha256 == checksum(plan) else None
+
+
+def checksum(plan: Path) -> str:
+    """Return the hash of a plan's file."""
+    try:
+        return hashlib.sha256(plan.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the plan {plan} cannot be read ({error.strerror}): check the path") from error
+
+
+def _file(runs: Path, plan: str) -> Path:
+    return runs / SWEEPS / f"{plan}.json"
+
+
+def _cell(facts: Sequence[object]) -> Cell:
+    dataset, test_domain, unknown = facts
+    return Cell(str(dataset), str(test_domain), tuple(unknown))  # type: ignore[arg-type]  # a list of names

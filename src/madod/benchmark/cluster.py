@@ -1,0 +1,141 @@
+"""The engine of many machines: Ray. A task a run; a node that is lost costs its runs a retry."""
+
+import logging
+import shutil
+import uuid
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from madod.benchmark.agenda import SWEEPS
+from madod.benchmark.claim import claimed
+from madod.benchmark.jobs import Job
+from madod.benchmark.state import RECORD
+from madod.benchmark.work import Ended, Places, perform
+from madod.errors import InputError
+from madod.storage import whole
+
+RETRIES = 3
+"""How often Ray starts a run again whose node or process died."""
+BROUGHT = (
+    "history.jsonl",
+    "outputs.safetensors",
+    "verdicts.safetensors",
+    "generator.png",
+    "failure.json",
+    "log.txt",
+    RECORD,
+)
+"""What comes back through Ray where nodes do not see the folder of runs; the record last."""
+
+
+class Request(NamedTuple):
+    """What a run asks of its node."""
+
+    cpus: float = 1
+    gpus: float = 0
+
+
+class Cluster:
+    """Runs as Ray tasks, on the cluster at an address or on one that is started here.
+
+    Nodes see the folder of runs at the same path, or, where `brought` is set, results come back through Ray and are
+    written here.
+    """
+
+    def __init__(
+        self, places: Places, request: Request, *, address: str | None = None, workers: int = 1, brought: bool = False
+    ) -> None:
+        self.ray = _ray()
+        self.places, self.request, self.brought = places, request, brought
+        start = {} if address else {"num_cpus": workers * request.cpus, "include_dashboard": False}
+        self.ours = not self.ray.is_initialized()
+        try:
+            self.ray.init(
+                address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True, **start
+            )
+        except (ConnectionError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"there is no Ray cluster at {address!r} ({reason}): check --address") from error
+        self.token = places.runs / SWEEPS / f"token-{uuid.uuid4().hex}"
+        self.token.parent.mkdir(parents=True, exist_ok=True)
+        self.token.touch()  # a node that sees it sees the folder of runs
+        remote = self.ray.remote(_bring if brought else _share)
+        self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES)
+        self.out: dict[Any, tuple[Job, ExitStack]] = {}
+        self.at_once: list[Ended] = []
+
+    def slots(self) -> int:
+        """Return how many runs the nodes that are there now can do at once."""
+        there = self.ray.cluster_resources()
+        by_cpu = int(there.get("CPU", 0) // self.request.cpus)
+        return min(by_cpu, int(there.get("GPU", 0) // self.request.gpus)) if self.request.gpus else by_cpu
+
+    def submit(self, job: Job) -> None:
+        """Send a run to some node; where results are brought back, its folder is claimed here."""
+        stack = ExitStack()
+        if self.brought and stack.enter_context(claimed(self.places.runs / job.folder)) is None:
+            self.at_once.append(Ended(job.folder, "busy"))
+            return
+        self.out[self.task.remote(job, self.places, self.token)] = job, stack
+
+    def ended(self, timeout: float) -> list[Ended]:
+        """Return the runs that ended, waiting a little for the first."""
+        ends, self.at_once = self.at_once, []
+        if self.out:
+            ready, _ = self.ray.wait(list(self.out), num_returns=1, timeout=0 if ends else timeout)
+            ends += [self._end(task) for task in ready]
+        return ends
+
+    def close(self) -> None:
+        """Cancel what is on its way and leave the cluster, or stop it where it was started here."""
+        for task, (_, stack) in self.out.items():
+            self.ray.cancel(task, force=True)
+            stack.close()
+        self.token.unlink(missing_ok=True)
+        if self.ours:
+            self.ray.shutdown()
+
+    def _end(self, task: Any) -> Ended:
+        job, stack = self.out.pop(task)
+        with stack:
+            try:
+                end, files = self.ray.get(task)
+            except self.ray.exceptions.RayError as error:
+                reason = str(error).strip().splitlines() or [type(error).__name__]
+                return Ended(job.folder, "lost", f"Ray lost it: {reason[0]}")
+            for name in BROUGHT:
+                if name in files:
+                    with whole(self.places.runs / job.folder / name) as part:
+                        part.write_bytes(files[name])
+            return end
+
+
+def _share(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, bytes]]:
+    """Do a run in the folder that all nodes share."""
+    if not token.exists():
+        reason = f"a node does not see {places.runs}: put the runs on a disk that all nodes share, or use --bring-back"
+        return Ended(job.folder, "failed", reason), {}
+    return perform(job, places), {}
+
+
+def _bring(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, bytes]]:
+    """Do a run in a folder of the node's own and return what it left."""
+    own = replace(places, runs=places.cache / "brought" / token.name)
+    end = perform(job, own)
+    folder = own.runs / job.folder
+    files = {name: (folder / name).read_bytes() for name in BROUGHT if (folder / name).exists()}
+    if end.outcome == "done":
+        shutil.rmtree(folder, ignore_errors=True)
+    return end, files
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError(
+            "the engine ray needs Ray, which is not installed: pip install 'madod[ray]', or use --engine local"
+        ) from error
+    return ray

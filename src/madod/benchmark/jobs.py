@@ -1,0 +1,190 @@
+"""From a plan to the runs that it asks for."""
+
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
+from madod.benchmark.plan import DatasetPlan, Plan, Variant, load_plan
+from madod.benchmark.record import RunSpec
+from madod.benchmark.settings import settings
+from madod.benchmark.toml import Toml
+from madod.benchmark.unknown import unknown_of
+from madod.benchmark.without import without_name
+from madod.benchmark.words import check_cells
+from madod.data.base import DATASETS, DomainDataset
+from madod.data.opening import Opening, open_dataset
+from madod.errors import InputError
+from madod.models.pretrained import pretrained
+from madod.models.weights import Weights
+from madod.training import silent
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a sweep, with all that a worker needs to know of it."""
+
+    spec: RunSpec
+    folder: str
+    """Where among the runs it lies."""
+    data: str
+    """The dataset as the plan names it."""
+    hidden: tuple[tuple[str, ...], tuple[str, ...]]
+    """Domains and classes that even the test does not see."""
+    pretrained: str
+    detectors: tuple[str, ...]
+    waive_gate: bool
+    keep_model: bool
+
+    @property
+    def generator(self) -> tuple[object, ...] | None:
+        """What tells apart the generators of a sweep; None where the run has none."""
+        spec, method = self.spec, ALGORITHMS[self.spec.algorithm]
+        if spec.translate != "munit" or not method.needs_translate(method.Config(**spec.hparams)):
+            return None
+        cell = (spec.dataset, spec.size, spec.test_domain, spec.ood_classes, spec.split_seed)
+        return (*cell, spec.translate_steps, spec.backbone, spec.start, spec.precision)
+
+
+class Names(NamedTuple):
+    """What a dataset calls its domains and its units."""
+
+    domains: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+class Stage(NamedTuple):
+    """One dataset of a plan, looked up."""
+
+    entry: DatasetPlan
+    names: Names
+    weights: Weights | None
+    file: str
+    """The pretrained weights as a worker can find them."""
+
+
+def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
+    """Return every run of a plan; runs that several variants share are there once."""
+    plan, toml = load_plan(file)
+    jobs: dict[str, Job] = {}
+    entries = []
+    for k, dataset in enumerate(plan.datasets):
+        stage = _stage(dataset, toml, k, root)
+        for variant in plan.compared:
+            for entry, job in _runs(plan, stage, variant):
+                entries.append(entry)
+                jobs.setdefault(job.folder, job)
+    agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
+    return agenda, list(jobs.values())
+
+
+def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Stage:
+    with toml.at(("datasets", place, "name")):
+        names = names_of(entry)
+    check_cells(entry, names.domains, names.units, toml, place)
+    if entry.name in DATASETS and entry.size is not None and not takes(entry.name, "size"):
+        raise toml.refusal(("datasets", place, "size"), f"{entry.name} has one size only: leave size out")
+    file = entry.pretrained
+    if root is not None and not Path(file).exists() and (root / file).is_file():
+        file = str(root / file)
+    with toml.at(("datasets", place, "pretrained")):
+        weights = pretrained(file)
+    return Stage(entry, names, weights, file)
+
+
+def names_of(entry: DatasetPlan) -> Names:
+    """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
+    known = entry.name in DATASETS and entry.name != "folder"
+    if known:
+        blank = DATASETS[entry.name].__new__(DATASETS[entry.name])
+        return Names(blank.domains, blank.units)
+    if entry.size is None:
+        raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
+    dataset: DomainDataset = open_dataset(entry.name, Opening(size=entry.size), silent)
+    return Names(dataset.domains, dataset.units)
+
+
+def takes(name: str, word: str) -> bool:
+    """Tell whether a registered dataset has a use for a root or a size."""
+    return word in inspect.signature(DATASETS[name]).parameters
+
+
+def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, Job]]:
+    """Yield the runs of one variant on one dataset, those of selection after those that are compared."""
+    known, entry = stage.names, stage.entry
+    unknown = unknown_of(entry.unknown, known.units, plan.seeds)
+    domains = known.domains if entry.test_domains == "all" else entry.test_domains
+    name = entry.name if entry.name in DATASETS else Path(entry.name).resolve().name
+    for draw in range(plan.draws):
+        blank = _blank(plan, stage, variant, draw, name)
+        for domain in domains:
+            for seed in plan.seeds:
+                for group in unknown[seed]:
+                    spec = replace(blank, test_domain=domain, ood_classes=group, seed=seed)
+                    yield _pair(plan, stage, Entry(variant.name, Cell(name, domain, group), draw, seed, spec.id), spec)
+            if plan.selection == "leave_one_domain_out":
+                for group in dict.fromkeys(group for groups in unknown.values() for group in groups):
+                    yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
+
+
+def _folds(
+    plan: Plan, stage: Stage, cell: Cell, variant: Variant, draw: int, blank: RunSpec
+) -> Iterator[tuple[Entry, Job]]:
+    """Yield the inner runs of a cell: its test domain and unknown classes gone, every source tested in turn.
+
+    Each fold has a pseudo-unknown class of its own, in an order that is drawn once.
+    """
+    hidden = (cell.test_domain,), cell.unknown
+    dataset = without_name(cell.dataset, *hidden)
+    left = [name for name in stage.names.units if name not in cell.unknown]
+    order = np.random.default_rng(len(left)).permutation(len(left))
+    sources = [name for name in stage.names.domains if name != cell.test_domain]
+    for k, source in enumerate(sources if len(sources) > 1 else ()):
+        pseudo = left[order[k % len(left)]]
+        spec = replace(blank, dataset=dataset, test_domain=source, ood_classes=(pseudo,), seed=plan.seeds[0])
+        entry = Entry(variant.name, cell, draw, plan.seeds[0], f"{INNER}/{spec.id}", source)
+        yield _pair(plan, stage, entry, spec, hidden)
+
+
+def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> RunSpec:
+    """Return the spec of a variant and a draw, its cell and seed left open."""
+    entry, algorithm = stage.entry, variant.algorithm
+    given = {**plan.hparams.get(algorithm, {}), **entry.hparams.get(algorithm, {}), **variant.hparams}
+    return RunSpec(
+        dataset=name, test_domain=None, ood_classes=(), algorithm=algorithm,
+        split_seed=plan.split_seed,
+        steps=variant.steps or entry.steps,
+        backbone=entry.backbone,
+        translate=variant.translate or entry.translate,
+        translate_steps=variant.translate_steps or entry.translate_steps,
+        hparams=settings(algorithm, draw, given, pretrained=stage.weights is not None),
+        pretrained=stage.weights.label if stage.weights else None,
+        size=entry.size,
+        precision=plan.precision,
+    )  # fmt: skip
+
+
+def _pair(
+    plan: Plan, stage: Stage, entry: Entry, spec: RunSpec, hidden: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+) -> tuple[Entry, Job]:
+    keep = plan.keep_models and entry.fold is None
+    job = Job(
+        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep
+    )  # fmt: skip
+    return entry, job
+
+
+def ordered(jobs: Sequence[Job]) -> list[Job]:
+    """Put first one run a generator, then those without one, then the rest: nobody waits for a G that is being made."""
+    leaders: dict[tuple[object, ...], Job] = {}
+    for job in jobs:
+        if job.generator is not None:
+            leaders.setdefault(job.generator, job)
+    first = set(map(id, leaders.values()))
+    plain = [job for job in jobs if job.generator is None]
+    return [*leaders.values(), *plain, *(job for job in jobs if job.generator is not None and id(job) not in first)]

@@ -1,0 +1,131 @@
+"""The engine of one machine: a process a GPU, or a number of CPU workers; each does many runs."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from madod.benchmark.jobs import Job
+    from madod.benchmark.work import Ended, Places
+
+WORK = "madod.benchmark.work"
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@dataclass
+class Worker:
+    """A process that does one run after the other, and the one it is at."""
+
+    process: BaseProcess
+    pipe: "Connection[Any, Any]"
+    gpu: str | None
+    job: "Job | None" = None
+
+
+def prepare(threads: int) -> BaseContext:
+    """Return the way to start workers, which begin to import while the plan is still being read.
+
+    Where the system can, they are copies of one process that has imported everything and nothing else.
+    """
+    for name in THREADS:
+        os.environ[name] = str(threads)  # before anything is imported that reads it
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([WORK])
+    from multiprocessing.forkserver import ensure_running
+
+    ensure_running()
+    return context
+
+
+class Local:
+    """Worker processes on this machine; one that dies is replaced."""
+
+    def __init__(self, context: BaseContext, places: "Places", workers: int, gpus: tuple[str, ...] = ()) -> None:
+        self.context, self.places = context, places
+        self.workers = [self._start(gpus[k % len(gpus)] if gpus else None) for k in range(workers)]
+
+    def slots(self) -> int:
+        """Return how many runs it can do at once."""
+        return len(self.workers)
+
+    def submit(self, job: "Job") -> None:
+        """Hand a run to a worker that has none."""
+        worker = next(worker for worker in self.workers if worker.job is None)
+        worker.job = job
+        with suppress(OSError):  # it died idle; `ended` notices
+            worker.pipe.send(job)
+
+    def ended(self, timeout: float) -> "list[Ended]":
+        """Return the runs that ended, waiting a little for the first."""
+        pipes = {worker.pipe: worker for worker in self.workers}
+        return [end for pipe in wait(list(pipes), timeout) if (end := self._end(pipes[pipe])) is not None]  # type: ignore[index]
+
+    def close(self) -> None:
+        """Stop every worker at once."""
+        for worker in self.workers:
+            worker.process.kill()
+        for worker in self.workers:
+            worker.process.join()
+
+    def _start(self, gpu: str | None) -> Worker:
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=serve, args=(theirs, self.places, gpu))  # type: ignore[attr-defined]
+        process.start()
+        theirs.close()
+        return Worker(process, ours, gpu)
+
+    def _end(self, worker: Worker) -> "Ended | None":
+        from madod.benchmark.work import Ended
+
+        job, worker.job = worker.job, None
+        try:
+            return worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            code = worker.process.exitcode or 0
+            self.workers[self.workers.index(worker)] = self._start(worker.gpu)
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        hint = ": perhaps memory ran out; use fewer workers" if code == -signal.SIGKILL else ""
+        return Ended(job.folder, "lost", f"its process died ({how}){hint}") if job else None
+
+
+def serve(pipe: "Connection[Any, Any]", places: "Places", gpu: str | None) -> None:
+    """Do the runs that come through the pipe, until it closes or the sweep is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to answer
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    from madod.benchmark.work import LOG, perform
+
+    while True:
+        try:
+            job: Job = pipe.recv()
+        except EOFError:
+            return
+        folder = places.runs / job.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / LOG).open("ab") as file:
+            for stream in (sys.stdout, sys.stderr):  # what libraries write goes into the run's log
+                os.dup2(file.fileno(), stream.fileno())
+        end = perform(job, places)
+        if not (folder / LOG).stat().st_size:
+            (folder / LOG).unlink()
+        pipe.send(end)
+
+
+def _die_with_parent() -> None:
+    """End the process when the sweep ends, however it ended, in the middle of whatever it does."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,86 @@
+"""A plan: what a sweep compares, on what, and how often; a TOML file whose keys are the fields below."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from madod.benchmark.form import filled
+from madod.benchmark.record import RunSpec
+from madod.benchmark.toml import Toml
+
+Unknown = str | tuple[str | tuple[str, ...], ...]
+Settings = Mapping[str, Mapping[str, Any]]
+"""Hyper-parameters by algorithm."""
+
+
+@dataclass(frozen=True)
+class DatasetPlan:
+    """A dataset and how it is run; what is left out is as in `RunSpec`."""
+
+    name: str
+    """A dataset's name, or a folder of one's own."""
+    test_domains: str | tuple[str, ...] = "all"
+    """Unseen domains, one after the other; "all" takes each in turn."""
+    unknown: Unknown = "rotate"
+    """Unknown classes, one run each (a list inside the list: several at once); "all" takes each in turn, "rotate" deals
+    them to the seeds until 40 % of the classes had their turn."""
+    steps: int = RunSpec.steps
+    backbone: str = RunSpec.backbone
+    pretrained: str = "none"
+    """Weights that the backbone starts with: a file, sought here and under the root, or a name."""
+    size: int | None = None
+    translate: Literal["munit", "augment"] = "munit"
+    translate_steps: int = RunSpec.translate_steps
+    hparams: Settings = field(default_factory=dict)
+    """Hyper-parameters of algorithms on this dataset."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An algorithm under a name of its own, with what sets it apart."""
+
+    name: str
+    algorithm: str
+    hparams: Mapping[str, Any] = field(default_factory=dict)
+    translate: Literal["munit", "augment"] | None = None
+    translate_steps: int | None = None
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every dataset x unseen domain x unknown class x seed x algorithm or variant x draw of its hyper-parameters."""
+
+    datasets: tuple[DatasetPlan, ...]
+    algorithms: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    detectors: tuple[str, ...] = ("msp", "energy", "ddu")
+    seeds: tuple[int, ...] = (0,)
+    split_seed: int = 0
+    draws: int = 1
+    """Draws of a random search over the declared ranges; draw 0 is the published setting."""
+    selection: Literal["training_domain", "leave_one_domain_out", "oracle"] = "training_domain"
+    """The rule that picks among the draws."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    waive_gate: bool = False
+    """Go on with a G that misses its bounds; the records say so."""
+    keep_models: bool = True
+    """Leave every run's model in its folder."""
+    hparams: Settings = field(default_factory=dict)
+    """Hyper-parameters of algorithms on every dataset."""
+
+    @property
+    def compared(self) -> tuple[Variant, ...]:
+        """The algorithms as they are, then the variants."""
+        return (*(Variant(name, name) for name in self.algorithms), *self.variants)
+
+
+def load_plan(file: Path) -> tuple[Plan, Toml]:
+    """Return the plan in a file, its words checked, and the file's lines for what is yet to be checked."""
+    from madod.benchmark.words import check
+
+    toml = Toml(file)
+    plan = filled(Plan, toml.values, toml)
+    check(plan, toml)
+    return plan, toml

@@ -1,0 +1,35 @@
+"""The hyper-parameters of a run: presets, then a draw of the random search, then what the plan fixes."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.form import taken
+from madod.search import LogUniform, Uniform, draw, ranges
+
+
+def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:
+    """Return every hyper-parameter of draw `index`; all cells and seeds share a draw.
+
+    Where the network starts from scratch, a range moves along with its preset: published ranges belong to pretrained
+    networks.
+    """
+    config = ALGORITHMS[algorithm].Config
+    hints = get_type_hints(config)
+    fixed = {name: taken(hints[name], value) for name, value in given.items()}
+    rng = np.random.default_rng([index, *algorithm.encode()])
+    drawn = asdict(draw(config, index, rng, {} if pretrained or index else config.scratch))
+    if index and not pretrained:
+        drawn |= {name: moved(config, name, drawn[name]) for name in config.scratch}
+    return asdict(replace(config(**drawn), **fixed))
+
+
+def moved(config: type[Any], name: str, value: Any) -> Any:
+    """Return a drawn value as far from the preset for networks from scratch as it was from the published one."""
+    span, published, preset = ranges(config).get(name), getattr(config, name), config.scratch[name]
+    if isinstance(span, LogUniform):
+        return value * preset / published
+    return value + preset - published if isinstance(span, Uniform) else preset

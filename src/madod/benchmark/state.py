@@ -1,0 +1,86 @@
+"""How a run stands, told from its folder alone; needs no torch."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from madod.benchmark.claim import Beat, heartbeat, held
+from madod.storage import write_json
+
+RECORD, FAILURE = "record.json", "failure.json"
+Kind = Literal["done", "running", "failed", "left"]
+
+
+class State(NamedTuple):
+    """How a run stands, and why or how far."""
+
+    kind: Kind
+    reason: str = ""
+    beat: Beat | None = None
+
+
+class Overview(NamedTuple):
+    """How all runs of a sweep stand, by folder."""
+
+    states: dict[str, State]
+
+    def of(self, kind: Kind) -> list[str]:
+        """Return the folders of the runs that stand so."""
+        return [folder for folder, state in self.states.items() if state.kind == kind]
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How many runs stand how."""
+        return Counter(state.kind for state in self.states.values())
+
+    def in_words(self) -> str:
+        """Say the counts in one line."""
+        return ", ".join(f"{self.counts[kind]} {kind}" for kind in ("done", "running", "failed", "left"))
+
+
+def overview(runs: Path, folders: Iterable[str], detectors: Iterable[str]) -> Overview:
+    """Return how runs stand; reads files and locks, and disturbs nobody."""
+    wanted = tuple(detectors)
+    return Overview({folder: state(runs / folder, wanted) for folder in folders})
+
+
+def state(folder: Path, detectors: Iterable[str]) -> State:
+    """Tell how a run stands: done with all detectors, in the hands of a living process, failed, or left to do."""
+    if finished(folder, detectors):
+        return State("done")
+    if held(folder):
+        beat = heartbeat(folder)
+        return State("running", beat=beat) if beat else State("left", "held by a process that gives no sign of life")
+    if (folder / FAILURE).exists():
+        return State("failed", failure(folder))
+    return State("left")
+
+
+def finished(folder: Path, detectors: Iterable[str]) -> bool:
+    """Tell whether a run has its record, and every detector in it."""
+    facts = facts_of(folder)
+    return facts is not None and set(detectors) <= set(facts["thresholds"])
+
+
+def facts_of(folder: Path) -> dict[str, Any] | None:
+    """Return what a finished run recorded, or nothing; a record is whole or absent."""
+    try:
+        return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def fail(folder: Path, reason: str) -> None:
+    """Leave the reason why a run failed."""
+    write_json(folder / FAILURE, {"reason": reason, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+
+
+def failure(folder: Path) -> str:
+    """Return the reason why a run failed."""
+    try:
+        return str(json.loads((folder / FAILURE).read_text(encoding="utf-8"))["reason"])
+    except (OSError, ValueError, KeyError):
+        return "the reason was lost"

@@ -1,0 +1,126 @@
+"""A sweep: does what is missing of a plan, nothing twice, and stops for no single run."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from madod.benchmark.estimate import Estimate
+from madod.benchmark.jobs import Job, ordered
+from madod.benchmark.state import fail, finished
+from madod.benchmark.work import Ended
+
+TICK = 0.5
+"""Seconds between two looks at how the sweep stands."""
+PAUSE = 2.0
+"""Seconds before another look at a run that is in other hands."""
+TRIES = 2
+"""How often a run is started whose process dies under it."""
+
+
+class Engine(Protocol):
+    """Whatever does runs: processes here, or a cluster."""
+
+    def slots(self) -> int:
+        """Return how many runs it can do at once."""
+        ...
+
+    def submit(self, job: Job) -> None:
+        """Start a run."""
+        ...
+
+    def ended(self, timeout: float) -> list[Ended]:
+        """Return the runs that ended, waiting a little for the first."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything at once; nothing is lost, since files are whole or absent."""
+        ...
+
+
+class Tally(NamedTuple):
+    """How a sweep stands."""
+
+    done: int
+    running: tuple[str, ...]
+    """Folders of the runs at work."""
+    failed: dict[str, str]
+    """Reasons by folder."""
+    left: int
+    elsewhere: int
+    """Runs among those left that another sweep is at."""
+    seconds_left: float | None
+    """An estimate, once there is something to estimate from."""
+
+
+Watch = Callable[[Tally], None]
+
+
+class Sweep:
+    """The runs of a plan on their way through an engine."""
+
+    def __init__(self, jobs: Sequence[Job], runs: Path, engine: Engine) -> None:
+        self.runs, self.engine = runs, engine
+        self.estimate = Estimate(runs)
+        self.done = 0
+        self.failed: dict[str, str] = {}
+        self.running: dict[str, Job] = {}
+        self.tries: dict[str, int] = {}
+        self.again: dict[str, float] = {}  # not before this moment: another sweep has it
+        left = []
+        for job in jobs:
+            if finished(runs / job.folder, job.detectors):
+                self._finish(job)
+            else:
+                left.append(job)
+        self.waiting = deque(ordered(left))
+
+    def go(self, watch: Watch) -> Tally:
+        """Carry everything through; `watch` is told how it stands, about twice a second."""
+        while self.waiting or self.running:
+            self._fill()
+            for end in self.engine.ended(TICK):
+                self._take(end)
+            watch(self.tally())
+        return self.tally()
+
+    def tally(self) -> Tally:
+        """Return how the sweep stands."""
+        slots = max(1, self.engine.slots())
+        left = self.estimate.left(tuple(self.waiting), tuple(self.running.values()), slots)
+        return Tally(self.done, tuple(self.running), dict(self.failed), len(self.waiting), len(self.again), left)
+
+    def _fill(self) -> None:
+        """Start runs while there is room; those in other hands are looked at again after a pause."""
+        for _ in range(len(self.waiting)):
+            if len(self.running) >= self.engine.slots():
+                return
+            job = self.waiting.popleft()
+            if self.again.get(job.folder, 0.0) > time.monotonic():
+                self.waiting.append(job)
+            elif self.again.pop(job.folder, None) and finished(self.runs / job.folder, job.detectors):
+                self._finish(job)  # by the other sweep
+            else:
+                self.running[job.folder] = job
+                self.estimate.start(job)
+                self.engine.submit(job)
+
+    def _take(self, end: Ended) -> None:
+        job = self.running.pop(end.folder)
+        if end.outcome == "done":
+            self._finish(job)
+        elif end.outcome == "busy":
+            self.again[job.folder] = time.monotonic() + PAUSE
+            self.waiting.append(job)
+        elif end.outcome == "lost" and self.tries.get(job.folder, 1) < TRIES:
+            self.tries[job.folder] = self.tries.get(job.folder, 1) + 1
+            self.waiting.append(job)
+        else:
+            if end.outcome == "lost":
+                fail(self.runs / job.folder, end.reason)
+            self.failed[job.folder] = end.reason
+
+    def _finish(self, job: Job) -> None:
+        self.done += 1
+        self.estimate.learn(job)

@@ -1,0 +1,114 @@
+"""The words of a plan: every name must be known, every number possible, before anything long starts."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.form import Misfit, kind, taken
+from madod.benchmark.plan import DatasetPlan, Plan
+from madod.benchmark.toml import Keys, Toml
+from madod.data.base import DATASETS
+from madod.detectors.base import DETECTORS
+from madod.errors import nearest
+from madod.models.backbones import check_backbone
+
+
+def check(plan: Plan, toml: Toml) -> None:
+    """Refuse the first word that is not known, with its line and the nearest that is."""
+    for kind_, registry, names in (("algorithm", ALGORITHMS, plan.algorithms), ("detector", DETECTORS, plan.detectors)):
+        for name in names:
+            with toml.at((f"{kind_}s",), name):
+                registry[name]
+    if not plan.compared:
+        raise toml.refusal((), 'nothing is compared: add algorithms = ["erm", "madod"] or [[variants]]')
+    if not plan.datasets:
+        raise toml.refusal((), "there is no dataset: add [[datasets]] with a name")
+    _check_numbers(plan, toml)
+    _check_settings(plan.hparams, toml, ("hparams",))
+    for k, variant in enumerate(plan.variants):
+        with toml.at(("variants", k, "algorithm")):
+            ALGORITHMS[variant.algorithm]
+        _check_hparams(variant.algorithm, variant.hparams, toml, ("variants", k, "hparams"))
+    repeated = [name for name, times in Counter(variant.name for variant in plan.compared).items() if times > 1]
+    if repeated:
+        raise toml.refusal(("variants",), f"two things are called {repeated[0]!r}: give each a name of its own")
+    for k, entry in enumerate(plan.datasets):
+        with toml.at(("datasets", k, "backbone")):
+            check_backbone(entry.backbone)
+        _check_settings(entry.hparams, toml, ("datasets", k, "hparams"))
+        if entry.name in DATASETS and hasattr(DATASETS[entry.name], "domains"):
+            blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
+            check_cells(entry, blank.domains, blank.units, toml, k)
+
+
+def _check_numbers(plan: Plan, toml: Toml) -> None:
+    for keys, number, least in _numbers(plan):
+        if number is not None and number < least:
+            raise toml.refusal(keys, f"{keys[-1]} cannot be {number}: give {least} or more", number)
+    if not plan.seeds:
+        raise toml.refusal(("seeds",), "there are no seeds: give one or more, as in seeds = [0, 1]")
+
+
+def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
+    yield ("draws",), plan.draws, 1
+    yield ("split_seed",), plan.split_seed, 0
+    yield from ((("seeds",), seed, 0) for seed in plan.seeds)
+    for k, entry in enumerate(plan.datasets):
+        yield ("datasets", k, "steps"), entry.steps, 1
+        yield ("datasets", k, "translate_steps"), entry.translate_steps, 1
+    for k, variant in enumerate(plan.variants):
+        yield ("variants", k, "steps"), variant.steps, 1
+        yield ("variants", k, "translate_steps"), variant.translate_steps, 1
+
+
+def check_cells(entry: DatasetPlan, domains: Sequence[str], units: Sequence[str], toml: Toml, place: int) -> None:
+    """Refuse a domain or a class that the dataset does not have."""
+    at: Keys = ("datasets", place)
+    named = (entry.test_domains,) if isinstance(entry.test_domains, str) else entry.test_domains
+    for domain in named:
+        _check_word("domain", domain, domains, ("all",) if named is not entry.test_domains else (), entry, toml, at)
+    groups = (entry.unknown,) if isinstance(entry.unknown, str) else entry.unknown
+    for group in groups:
+        for unit in (group,) if isinstance(group, str) else group:
+            alone = ("all", "rotate") if groups is not entry.unknown else ()
+            _check_word("class", unit, units, alone, entry, toml, at)
+
+
+def _check_word(
+    what: str, word: str, words: Sequence[str], alone: tuple[str, ...], entry: DatasetPlan, toml: Toml, at: Keys
+) -> None:
+    key = "test_domains" if what == "domain" else "unknown"
+    if alone and word not in alone:  # a bare text
+        said = " or ".join(f'"{one}"' for one in alone)
+        raise toml.refusal((*at, key), f'{key} is {said}, or a list: write {key} = ["{word}"]', word)
+    if not alone and word not in words:
+        there = ", ".join(words)
+        raise toml.refusal(
+            (*at, key), f"no {what} {word!r} in {entry.name}{nearest(word, tuple(words))}; it has {there}", word
+        )
+
+
+def _check_settings(settings: Mapping[str, Mapping[str, Any]], toml: Toml, at: Keys) -> None:
+    for algorithm, given in settings.items():
+        with toml.at((*at, algorithm)):
+            ALGORITHMS[algorithm]
+        _check_hparams(algorithm, given, toml, (*at, algorithm))
+
+
+def _check_hparams(algorithm: str, given: Mapping[str, Any], toml: Toml, at: Keys) -> None:
+    config = ALGORITHMS[algorithm].Config
+    hints, own = get_type_hints(config), tuple(field.name for field in fields(config))
+    for name, value in given.items():
+        if name not in own:
+            there = ", ".join(own)
+            raise toml.refusal(
+                (*at, name), f"{algorithm} has no hyper-parameter {name!r}{nearest(name, own)}; it has {there}"
+            )
+        try:
+            whole = taken(hints[name], value)
+        except Misfit:
+            raise toml.refusal((*at, name), f"{name} cannot be {value!r}: it has to be {kind(hints[name])}") from None
+        with toml.at((*at, name)):
+            config(**{name: whole})

@@ -1,0 +1,143 @@
+"""One run of a sweep, in whatever process it falls to: claimed, carried through, and its failure kept."""
+
+import logging
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+
+from madod.benchmark.claim import Claim, claimed
+from madod.benchmark.jobs import Job, takes
+from madod.benchmark.rescore import rescore
+from madod.benchmark.run import run
+from madod.benchmark.state import FAILURE, RECORD, facts_of, fail, finished
+from madod.benchmark.without import Without
+from madod.data.base import DATASETS, DomainDataset
+from madod.data.opening import Opening, open_dataset
+from madod.errors import InputError
+from madod.models.pretrained import pretrained
+from madod.models.weights import Weights
+from madod.training import silent
+
+log = logging.getLogger(__name__)
+LOG = "log.txt"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a sweep reads and writes, and what it computes on."""
+
+    runs: Path
+    cache: Path
+    root: Path | None = None
+    device: str = "cpu"
+    threads: int = 1
+    """Threads of a run on a CPU; the last bits of its numbers depend on it."""
+
+
+class Ended(NamedTuple):
+    """What became of a run: done, failed with a reason, in other hands (busy), or its process died (lost)."""
+
+    folder: str
+    outcome: Literal["done", "failed", "busy", "lost"]
+    reason: str = ""
+
+
+def perform(job: Job, places: Places) -> Ended:
+    """Do a run that is left, go on with one that was killed, and leave a finished one alone; never raises."""
+    folder = places.runs / job.folder
+    try:
+        with claimed(folder) as claim:
+            return Ended(job.folder, "busy") if claim is None else attempt(job, places, claim)
+    except OSError as error:
+        return Ended(job.folder, "failed", f"the system refused: {error}")
+
+
+def attempt(job: Job, places: Places, claim: Claim) -> Ended:
+    """Carry a claimed run through; what goes wrong is its own affair and stays in its folder."""
+    folder = places.runs / job.folder
+    if finished(folder, job.detectors):
+        return Ended(job.folder, "done")
+    (folder / FAILURE).unlink(missing_ok=True)
+    with logged(folder / LOG):
+        try:
+            carry_through(job, places, claim)
+        except Exception as error:
+            log.exception("the run failed")
+            reason = reason_of(error)
+            fail(folder, reason)
+            return Ended(job.folder, "failed", reason)
+    return Ended(job.folder, "done")
+
+
+def carry_through(job: Job, places: Places, claim: Claim) -> None:
+    """Run, or add the detectors that a finished run lacks."""
+    folder = places.runs / job.folder
+    torch.set_num_threads(places.threads)
+    if (folder / RECORD).exists():
+        facts = facts_of(folder) or {}
+        rescore(folder, [name for name in job.detectors if name not in facts["thresholds"]])
+        return
+    weights = loaded(job.pretrained)
+    if job.spec.start != (weights.sha256 if weights else ""):
+        raise InputError(f"{job.pretrained} is not the file that the plan was made with: start the sweep again")
+    dataset = opened(job.data, job.spec.size, places.root, places.cache)
+    run(
+        job.spec,
+        Without(dataset, *job.hidden) if any(job.hidden) else dataset,
+        out=folder,
+        cache=places.cache,
+        device=torch.device(places.device),
+        weights=weights,
+        detectors=job.detectors,
+        ship="energy" if "energy" in job.detectors else job.detectors[0],
+        waive_gate=job.waive_gate,
+        progress=claim.progress,
+    )
+    if not job.keep_model:
+        shutil.rmtree(folder / "model", ignore_errors=True)
+
+
+@cache
+def opened(name: str, size: int | None, root: Path | None, images: Path) -> DomainDataset:
+    """Return a dataset, opened once a process; a registered name is never taken for a folder."""
+    if name in DATASETS and not takes(name, "root"):
+        return DATASETS[name]()
+    return open_dataset(name, Opening(root if name in DATASETS else None, size, cache=images), silent)
+
+
+@lru_cache(maxsize=1)
+def loaded(source: str) -> Weights | None:
+    """Return pretrained weights, read once a process."""
+    return pretrained(source)
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one sentence why a run failed; the traceback is in its log."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, MemoryError) or "out of memory" in str(error):
+        return "there was not enough memory: use fewer workers, smaller images or a smaller batch"
+    said = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {said[0]} ({LOG} in its folder has the rest)"
+
+
+@contextmanager
+def logged(file: Path) -> Iterator[None]:
+    """Keep what is said while a run is at work in its own log."""
+    handler = logging.FileHandler(file, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.formatter.converter = time.gmtime  # type: ignore[union-attr]  # it was set one line above
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,180 @@
+"""`madod bench`: a plan carried through, looked at, and turned into tables."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from madod.cli.arguments import Switch, cache_folder, parse
+from madod.errors import InputError
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
+
+    from madod.benchmark.jobs import Job
+    from madod.benchmark.sweep import Engine, Tally
+
+ABOUT = """Carry a plan through, on this machine or a cluster.
+
+madod bench run PLAN --runs RUNS      do what is missing; stopped or killed, the same command goes on
+madod bench status PLAN --runs RUNS   how it stands, from any terminal at any time
+madod bench select PLAN --runs RUNS   what each selection rule picks, costs, and misses
+madod bench table PLAN --runs RUNS    the tables
+
+madod bench run --help says what it takes. A plan is a TOML file (plans/smoke.toml is a small one)."""
+
+ABOUT_RUN = """Do every run of a plan that is not done yet.
+
+Killed at any moment, the same command goes on where it was; a run that failed is tried again; two sweeps on the same
+folder share the work and do nothing twice. Exits with 1 where a run failed."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What to do with a plan."""
+
+    verb: Annotated[Literal["run", "status", "select", "table"], tyro.conf.Positional]
+    """What to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which plan, where, and on what."""
+
+    plan: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="PLAN")]
+    """A plan (TOML)."""
+    runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")]
+    """Folder of the runs."""
+    root: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
+    """Folder that datasets lie in, each under its name; pretrained files are sought there too."""
+    workers: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Runs at once; by default one a GPU, or one a CPU core."""
+    engine: Literal["local", "ray"] = "local"
+    """Processes on this machine, or Ray."""
+    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    """A Ray cluster's address, such as auto or ray://head:10001; without it one is started here."""
+    bring_back: Switch = False
+    """With Ray: nodes do not see RUNS, so results come back through Ray (all but models)."""
+    cpus: float = 1
+    """With Ray: cores that a run asks for."""
+    gpus: float | None = None
+    """With Ray: GPUs that a run asks for; by default 1 with --device cuda."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """What runs compute on; auto is the GPU where there is one."""
+    threads: int = 1
+    """Threads of a run; on a CPU the last bits of its numbers depend on it."""
+    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    """Where decoded pictures and generators are kept; by default in your cache folder."""
+    quiet: Switch = False
+    """Print nothing but the last line."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Find what to do with the plan and do it."""
+    how = parse(Bench, arguments[:1], "bench", ABOUT)
+    if how.verb == "run":
+        return run(arguments[1:])
+    from madod.cli import looking
+
+    verbs = {"status": looking.status, "select": looking.select, "table": looking.table}
+    return verbs[how.verb](arguments[1:])
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry a plan through; 0 all done, 1 some failed."""
+    how = parse(Run, arguments, "bench run", ABOUT_RUN)
+    check_numbers(how)
+    from madod.benchmark.local import prepare
+
+    context = prepare(how.threads) if how.engine == "local" else None  # workers import while the plan is read
+    from madod.benchmark.jobs import expand
+    from madod.benchmark.sweep import Sweep
+    from madod.cli.sweeping import watched
+
+    agenda, jobs = expand(how.plan, how.root)
+    check_data(jobs, how.root)
+    agenda.save(how.runs)
+    sweep = None
+    try:
+        with closing(engine_of(how, context)) as engine, watched(how.runs, len(jobs), how.quiet) as watch:
+            sweep = Sweep(jobs, how.runs, engine)
+            tally = sweep.go(watch)
+    except KeyboardInterrupt:
+        done = sweep.done if sweep else 0
+        sys.stderr.write(f"\nmadod: stopped with {done} of {len(jobs)} runs done; the same command goes on\n")
+        return 130
+    return said(tally, how.runs)
+
+
+def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
+    """Return what does the runs."""
+    from madod.benchmark.work import Places
+
+    gpus = visible_gpus() if how.device != "cpu" else ()
+    if how.device == "cuda" and not gpus and how.engine == "local":
+        raise InputError("there is no GPU here: use --device cpu")
+    cuda = how.device == "cuda" or bool(gpus)
+    places = Places(
+        how.runs.absolute(),
+        cache_folder(how.cache).absolute(),
+        how.root.absolute() if how.root else None,
+        "cuda" if cuda else "cpu",
+        how.threads,
+    )
+    workers = how.workers or len(gpus) or max(1, (os.cpu_count() or 1) // how.threads)
+    if context is not None:
+        from madod.benchmark.local import Local
+
+        return Local(context, places, workers, gpus)
+    from madod.benchmark.cluster import Cluster, Request
+
+    request = Request(how.cpus, how.gpus if how.gpus is not None else float(cuda))
+    return Cluster(places, request, address=how.address, workers=workers, brought=how.bring_back)
+
+
+def visible_gpus() -> tuple[str, ...]:
+    """Return the GPUs that may be used, as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
+    return tuple((named or list(map(str, range(torch.cuda.device_count()))))[: torch.cuda.device_count()])
+
+
+def check_numbers(how: Run) -> None:
+    """Refuse numbers that no sweep can start with, and flags that only the other engine knows."""
+    for flag, number in (("--workers", how.workers), ("--threads", how.threads)):
+        if number is not None and number < 1:
+            raise InputError(f"{flag} {number} cannot be: give 1 or more")
+    if how.cpus <= 0 or (how.gpus or 0) < 0:
+        raise InputError("--cpus has to be above 0 and --gpus 0 or more")
+    ray_only = {"--address": how.address, "--bring-back": how.bring_back, "--gpus": how.gpus is not None}
+    for flag, given in ray_only.items():
+        if given and how.engine == "local":
+            raise InputError(f"{flag} is for Ray: add --engine ray, or leave it out")
+
+
+def check_data(jobs: "Sequence[Job]", root: Path | None) -> None:
+    """Refuse a sweep whose datasets lie in a folder that was not named, before anything starts."""
+    from madod.benchmark.jobs import takes
+    from madod.data.base import DATASETS
+
+    for name in dict.fromkeys(job.data for job in jobs):
+        if name in DATASETS and takes(name, "root") and root is None:
+            raise InputError(f"{name} lies in a folder of yours: name it with --root DATA")
+    if root is not None and not root.is_dir():
+        raise InputError(f"there is no folder {root}: --root names the folder that datasets lie in")
+
+
+def said(tally: "Tally", runs: Path) -> int:
+    """Say how the sweep ended, and why runs failed; return the exit code."""
+    from madod.cli.sweeping import in_words
+
+    for folder, reason in tally.failed.items():
+        sys.stderr.write(f"failed: {folder}: {reason}\n")
+    sys.stdout.write(f"{in_words(tally)}: {runs}\n")
+    return 1 if tally.failed else 0
