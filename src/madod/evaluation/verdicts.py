@@ -1,4 +1,4 @@
-"""What a run said of every target image, small enough to keep for every run, with the pictures it was most wrong about."""
+"""What a run said of every target image, small enough to keep, and the pictures that it was most wrong about."""
 
 import json
 from pathlib import Path
