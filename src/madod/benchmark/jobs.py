@@ -17,9 +17,9 @@ from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import without_name
 from madod.benchmark.words import check_cells
-from madod.data.base import DATASETS, DomainDataset
+from madod.data.base import DATASETS
 from madod.data.opening import Opening, open_dataset
-from madod.errors import InputError
+from madod.errors import InputError, nearest
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 from madod.training import silent
@@ -99,13 +99,18 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Sta
 
 def names_of(entry: DatasetPlan) -> Names:
     """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
-    known = entry.name in DATASETS and entry.name != "folder"
-    if known:
+    if entry.name in DATASETS and entry.name != "folder":
         blank = DATASETS[entry.name].__new__(DATASETS[entry.name])
         return Names(blank.domains, blank.units)
+    if not Path(entry.name).is_dir():
+        there = tuple(name for name in DATASETS if name != "folder")
+        raise InputError(
+            f"there is no dataset {entry.name!r}{nearest(entry.name, there)} and no folder of that name; "
+            f"there are: {', '.join(there)}"
+        )
     if entry.size is None:
         raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
-    dataset: DomainDataset = open_dataset(entry.name, Opening(size=entry.size), silent)
+    dataset = open_dataset(entry.name, Opening(size=entry.size), silent)
     return Names(dataset.domains, dataset.units)
 
 

@@ -12,7 +12,7 @@ from madod.errors import InputError
 
 Keys = tuple[str | int, ...]
 """The way to a value: names of tables and keys, numbers in lists of tables."""
-_HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
+_HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]\]?")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 

@@ -31,9 +31,10 @@ def check(plan: Plan, toml: Toml) -> None:
         with toml.at(("variants", k, "algorithm")):
             ALGORITHMS[variant.algorithm]
         _check_hparams(variant.algorithm, variant.hparams, toml, ("variants", k, "hparams"))
-    repeated = [name for name, times in Counter(variant.name for variant in plan.compared).items() if times > 1]
-    if repeated:
-        raise toml.refusal(("variants",), f"two things are called {repeated[0]!r}: give each a name of its own")
+        if Counter(other.name for other in plan.compared)[variant.name] > 1:
+            raise toml.refusal(
+                ("variants", k, "name"), f"two things are called {variant.name!r}: give each a name of its own"
+            )
     for k, entry in enumerate(plan.datasets):
         with toml.at(("datasets", k, "backbone")):
             check_backbone(entry.backbone)

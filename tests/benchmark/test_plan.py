@@ -1,0 +1,181 @@
+"""Plans: what they mean, and how a wrong word is refused."""
+
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.agenda import load_agenda
+from madod.benchmark.jobs import expand, ordered
+from madod.benchmark.plan import load_plan
+from madod.benchmark.run import hparams
+from madod.benchmark.settings import settings
+from madod.benchmark.toml import Toml
+from madod.benchmark.unknown import rotated, unknown_of
+from madod.errors import InputError
+from tests.benchmark.plans import MINI, written
+
+PLANS = Path(__file__).parent.parent.parent / "plans"
+WRONG = {
+    # what replaces what: line, and words of the sentence
+    'algorithms = ["erm"]|algoritms = ["erm"]': (2, "no key 'algoritms'", "did you mean 'algorithms'?"),
+    'algorithms = ["erm"]|algorithms = ["emr"]': (2, "no algorithm 'emr'", "did you mean 'erm'?"),
+    '["msp", "energy"]|["msp",\n  "enrgy"]': (4, "no detector 'enrgy'", "did you mean 'energy'?"),
+    'name = "digits"|name = "digit"': (8, "no dataset 'digit'", "did you mean 'digits'?"),
+    '["neon"]|["noen"]': (9, "no domain 'noen' in digits", "did you mean 'neon'?"),
+    '["neon"]|"neon"': (9, 'write test_domains = ["neon"]', '"all"'),
+    'unknown = ["4"]|unknown = ["four"]': (10, "no class 'four' in digits", "it has 0, 1"),
+    'unknown = ["4"]|unknown = "4"': (10, "or a list", '"rotate"'),
+    "steps = 60|steps = 0": (11, "steps cannot be 0", "1 or more"),
+    "steps = 60|steps = 6.5": (11, "steps cannot be 6.5", "a whole number"),
+    "steps = 60|step = 60": (11, "no key 'step'", "did you mean 'steps'?"),
+    'steps = 60|backbone = "resnet5"': (11, "no backbone 'resnet5'", "did you mean 'resnet50'?"),
+    "steps = 60|size = 64": (11, "digits has one size only", "leave size out"),
+    'steps = 60|translate = "munt"': (11, "translate cannot be 'munt'", "did you mean 'munit'?"),
+    'steps = 60|pretrained = "nowhere.pth"': (11, "no file of weights 'nowhere.pth'", "give"),
+    "steps = 60|[datasets.hparams.madod]\nlrr = 1e-3": (12, "madod has no hyper-parameter 'lrr'", "did you mean 'lr'?"),
+    "seeds = [0, 1]|seeds = [0, -1]": (4, "seeds cannot be -1", "0 or more"),
+    "seeds = [0, 1]|seeds = []": (4, "there are no seeds", "seeds = [0, 1]"),
+    "seeds = [0, 1]|seeds = 3": (4, "seeds cannot be 3", "a list of whole numbers"),
+    'seeds = [0, 1]|selection = "orcale"': (4, "selection cannot be 'orcale'", "did you mean 'oracle'?"),
+    'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
+    "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
+    "margin = 0 }|margin = -1 }": (16, "--margin -1", "0 or more"),
+    'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
+    'name = "CE only"|name = "erm"': (14, "two things are called 'erm'", "a name of its own"),
+    'algorithm = "madod"\n|': (13, "the key 'algorithm' is missing", "add algorithm"),
+    "[[variants]]|[variants]": (13, "list of tables", "[[variants]]"),
+}
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_right_one(tmp_path, change):
+    line, *said = WRONG[change]
+    old, new = change.split("|")
+    assert MINI.count(old) == 1
+    file = written(tmp_path, MINI.replace(old, new))
+    with pytest.raises(InputError) as refusal:
+        expand(file, None)
+    sentence = str(refusal.value)
+    assert sentence.startswith(f"{file}, line {line}: ")
+    assert "\n" not in sentence
+    for words in said:
+        assert words in sentence
+
+
+def test_what_is_no_toml_or_no_file_is_said(tmp_path):
+    with pytest.raises(InputError, match=r"is no TOML: .*line 1"):
+        load_plan(written(tmp_path, "seeds = 0 1"))
+    with pytest.raises(InputError, match="cannot be read"):
+        load_plan(tmp_path / "nothing.toml")
+    with pytest.raises(InputError, match="the key 'datasets' is missing"):
+        load_plan(written(tmp_path, 'algorithms = ["erm"]'))
+
+
+def test_lines_are_found_in_every_way_of_writing(tmp_path):
+    text = 'a = 1\n[b]  # a table\nc.d = [\n  "x",\n  "yz",\n]\n[[e]]\nf = 1\n[e.g]\nh = {i = 1}\n[[e]]\n"f" = 2\n'
+    toml = Toml(written(tmp_path, text))
+    assert toml.line(("a",)) == 1
+    assert toml.line(("b", "c", "d")) == 3
+    assert toml.line(("b", "c", "d"), "yz") == 5
+    assert toml.line(("b", "c", "d"), "y") == 3  # no part of a word
+    assert toml.line(("e", 0, "f")) == 8
+    assert toml.line(("e", 0, "g", "h", "i")) == 10
+    assert toml.line(("e", 1, "f")) == 12
+    assert toml.line(("e", 1, "missing")) == 11
+
+
+def test_a_plan_becomes_runs_and_shared_ones_are_there_once(tmp_path):
+    again = '[[variants]]\nname = "plain"\nalgorithm = "erm"\n'
+    agenda, jobs = expand(written(tmp_path, MINI + again), None)
+    assert len(agenda.entries) == 6
+    assert len(jobs) == len(agenda.folders) == 4
+    assert {entry.variant for entry in agenda.entries} == {"erm", "CE only", "plain"}
+    by_variant = {v: [e.folder for e in agenda.entries if e.variant == v] for v in ("erm", "plain")}
+    assert by_variant["erm"] == by_variant["plain"]
+    job = next(job for job in jobs if job.spec.algorithm == "madod")
+    assert job.folder == job.spec.id
+    expected = hparams("madod", {"invariance": 0.0, "outer_invariance": 0.0, "margin": 0.0})
+    assert job.spec.hparams == expected
+    assert [type(v) for v in job.spec.hparams.values()] == [type(v) for v in expected.values()]
+    agenda.save(tmp_path)
+    assert load_agenda(tmp_path / "mini.toml", tmp_path) == agenda
+    written(tmp_path, MINI)  # another plan under the same name
+    assert load_agenda(tmp_path / "mini.toml", tmp_path) is None
+
+
+def test_settings_are_overridden_from_the_outside_in(tmp_path):
+    more = "[datasets.hparams.madod]\nlr = 0.5\nshots = 7\n[hparams.madod]\nlr = 0.25\nmargin = 3\nviews = 2\n"
+    text = MINI.replace("[[variants]]", more + "[[variants]]")
+    _, jobs = expand(written(tmp_path, text), None)
+    made = next(job.spec.hparams for job in jobs if job.spec.algorithm == "madod")
+    assert (made["lr"], made["shots"], made["margin"], made["views"]) == (0.5, 7, 0.0, 2)
+
+
+def test_draw_zero_is_the_published_setting_and_others_stay_in_their_ranges():
+    for name in ALGORITHMS:
+        for pretrained in (False, True):
+            assert settings(name, 0, {}, pretrained=pretrained) == hparams(name, pretrained=pretrained)
+    one, other, same = (settings("madod", k, {}, pretrained=True) for k in (1, 2, 1))
+    assert one == same != other
+    assert -11 <= one["margin_in"] <= -9
+    assert 10**-5.5 <= one["lr"] <= 1e-4
+    scratch = settings("madod", 1, {"shots": 9}, pretrained=False)
+    assert -9 <= scratch["margin_in"] <= -7  # around the preset of -8
+    assert scratch["lr"] / one["lr"] == pytest.approx(1e-3 / 3e-5)
+    assert (scratch["shots"], scratch["tasks"]) == (9, hparams("madod")["tasks"])
+
+
+@pytest.mark.parametrize("count", [2, 5, 7, 10])
+@pytest.mark.parametrize("seeds", [(0,), (0, 1), (3, 1, 2), tuple(range(12))])
+def test_a_rotation_gives_two_fifths_of_the_classes_their_turn(count, seeds):
+    units = tuple("abcdefghij"[:count])
+    dealt = rotated(units, seeds)
+    assert set(dealt) == set(seeds)
+    assert all(groups for groups in dealt.values())
+    turns = {name for groups in dealt.values() for (name,) in groups}
+    assert len(turns) >= 0.4 * count
+    assert len(turns) - 1 < 0.4 * count
+    assert rotated(units, seeds) == dealt
+
+
+def test_unknown_classes_are_named_all_or_several_at_once():
+    units = ("a", "b", "c")
+    assert unknown_of("all", units, [5]) == {5: [("a",), ("b",), ("c",)]}
+    assert unknown_of(("a", ("b", "c")), units, [0, 1]) == {k: [("a",), ("b", "c")] for k in (0, 1)}
+
+
+def test_selection_inside_the_sources_hides_the_test_domain_and_the_unknown_class(tmp_path):
+    agenda, jobs = expand(written(tmp_path, 'selection = "leave_one_domain_out"\ndraws = 2\n' + MINI), None)
+    inner = [entry for entry in agenda.entries if entry.fold]
+    assert len(inner) == 2 * 2 * 3  # variants x draws x folds, one seed
+    assert {entry.fold for entry in inner} == {"ink", "chalk", "outline"}
+    for job in (job for job in jobs if job.folder.startswith("inner/")):
+        assert job.spec.dataset == "digits~neon~4"
+        assert job.hidden == (("neon",), ("4",))
+        assert job.spec.ood_classes != ("4",)
+        assert not job.keep_model
+    assert len({job.spec.ood_classes for job in jobs if any(job.hidden)}) == 3
+
+
+def test_one_run_a_generator_comes_first(tmp_path):
+    text = (
+        'algorithms = ["erm", "madod", "mbdg"]\nseeds = [0, 1]\n[[datasets]]\nname = "digits"\nunknown = ["1", "2"]\n'
+    )
+    _, jobs = expand(written(tmp_path, text), None)
+    order = ordered(jobs)
+    assert sorted(map(id, order)) == sorted(map(id, jobs))
+    leaders = order[:8]
+    assert len({job.generator for job in leaders}) == 8 == len({job.generator for job in jobs} - {None})
+    assert all(job.generator is None for job in order[8 : 8 + 16])
+    assert all(job.generator is not None for job in order[24:])
+
+
+@pytest.mark.parametrize("file", sorted(PLANS.glob("*.toml")), ids=lambda file: file.stem)
+def test_every_plan_of_the_project_is_right(file):
+    plan, _ = load_plan(file)
+    assert plan.compared
+    assert asdict(plan)["datasets"]
+    assert re.search(rf"madod bench run plans/{file.name} --runs", file.read_text(encoding="utf-8"))
