@@ -25,6 +25,8 @@ class Serve:
     """Address to listen on; 127.0.0.1 is reached from this machine only, 0.0.0.0 from everywhere."""
     device: str = "auto"
     """cpu, cuda, or auto: the GPU where there is one."""
+    patience: float = 10.0
+    """Seconds that a slow client may keep the server waiting; a body has longer where it comes at 32 KiB a second."""
     max_images: int = 256
     """Pictures in a request."""
     max_megabytes: int = 64
@@ -43,8 +45,12 @@ machine only unless --host says otherwise, and ends at Ctrl-C when the requests 
 def main(arguments: Sequence[str]) -> int:
     """Serve until told to end."""
     how = parse(Serve, arguments, "serve", ABOUT)
-    for flag, value in (("max-images", how.max_images), ("max-megabytes", how.max_megabytes)):
-        if value < 1:
+    for flag, value in (
+        ("patience", how.patience),
+        ("max-images", how.max_images),
+        ("max-megabytes", how.max_megabytes),
+    ):
+        if not value >= 1:
             raise InputError(f"--{flag} {value} leaves nothing to serve: give 1 or more")
     if not 1 <= how.max_megapixels <= 100:
         raise InputError(f"--max-megapixels {how.max_megapixels} cannot be: give 1 to 100")
@@ -65,7 +71,7 @@ def main(arguments: Sequence[str]) -> int:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is their affair
     size = how.max_megabytes * MIB
     limits = Limits(
-        images=how.max_images, body_bytes=size, image_bytes=size, pixels=how.max_megapixels * 10**6,
+        images=how.max_images, patience=how.patience, body_bytes=size, image_bytes=size, pixels=how.max_megapixels * 10**6,
         held_bytes=max(size, Limits.held_bytes),
     )  # fmt: skip
     torch.set_num_threads(min(torch.get_num_threads(), max(1, cores() - limits.decoders)))

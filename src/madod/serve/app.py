@@ -23,7 +23,10 @@ from madod.serve.uploads import kind, plain, uploads
 
 SUMMARY = "Label pictures and flag those that show no known class."
 FILES = {"type": "array", "items": {"type": "string", "format": "binary"}, "minItems": 1}
-FORM = {"schema": {"type": "object", "properties": {"files": FILES}, "required": ["files"]}}
+FORM = {
+    "schema": {"type": "object", "properties": {"files": FILES}, "required": ["files"]},
+    "encoding": {"files": {"contentType": "image/*"}},
+}
 RAW = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
 BODY = {
     "requestBody": {
@@ -34,12 +37,16 @@ BODY = {
 }
 REFUSALS = {
     400: "the form is broken",
+    404: "there is no such picture",
     408: "the request came too slowly",
     413: "more bytes or pictures than are allowed",
     415: "a content type that holds no pictures",
     422: "an option that cannot be, or no picture that can be read",
     429: "too many requests at once; Retry-After says when to come back",
 }
+
+NAMED: dict[int | str, dict[str, Any]] = {422: {"model": Problem, "description": REFUSALS[422]}}
+"""The refusal through which the description learns what a problem looks like."""
 
 
 class Options(BaseModel):
@@ -50,7 +57,10 @@ class Options(BaseModel):
         None, allow_inf_nan=False, description="call a picture unknown above this score, instead of the model's own"
     )
     keep: float | None = Field(
-        None, gt=0, le=1, description="set the threshold so that this share of known pictures is kept"
+        None,
+        gt=0,
+        le=1,
+        description="set the threshold so that this share of known pictures is kept, unless threshold sets it",
     )
     similar: int = Field(3, ge=0, le=SIMILAR, description="how many similar training pictures to name")
 
@@ -72,7 +82,9 @@ def application(model: Model, limits: Limits, ready: Callable[[], None] = lambda
     app.exception_handler(RequestValidationError)(misread)
     app.exception_handler(InputError)(misled)
 
-    @app.post("/predict", response_model=Answer, responses=problems(*REFUSALS), openapi_extra=BODY)
+    @app.post(
+        "/predict", response_model=Answer, responses=problems(400, 408, 413, 415, 429) | NAMED, openapi_extra=BODY
+    )
     async def predict(request: Request, options: Annotated[Options, Query()]) -> Response:
         """Label pictures, and say of each whether it is known."""
         if service.active >= limits.requests:
@@ -182,7 +194,6 @@ async def misled(_: Request, error: Exception) -> Response:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the description of refusals."""
-    return {
-        status: {"model": Problem, "description": REFUSALS.get(status, "there is no such thing")} for status in statuses
-    }
+    """Return the description of refusals, which are JSON whatever else an address answers with."""
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {status: {"content": content, "description": REFUSALS[status]} for status in statuses}

@@ -15,8 +15,8 @@ Judge = Callable[[list[Pixels]], Sequence[R]]
 class Batcher(Generic[R]):
     """Collects what arrives while the network is busy, or within a moment, and judges it together."""
 
-    def __init__(self, judge: Judge[R], most: int, patience: float) -> None:
-        self.judge, self.most, self.patience = judge, most, patience
+    def __init__(self, judge: Judge[R], most: int, company: float) -> None:
+        self.judge, self.most, self.company = judge, most, company
         self.waiting: deque[tuple[Sequence[Pixels], asyncio.Future[Sequence[R]]]] = deque()
         self.arrived = asyncio.Event()
         self.thread = ThreadPoolExecutor(1, "judge")
@@ -36,7 +36,7 @@ class Batcher(Generic[R]):
         while True:
             await self.arrived.wait()
             if self.depth < self.most:
-                await asyncio.sleep(self.patience)
+                await asyncio.sleep(self.company)
             await self.pass_on(self.take())
 
     async def pass_on(self, groups: list[tuple[Sequence[Pixels], asyncio.Future[Sequence[R]]]]) -> None:

@@ -65,7 +65,7 @@ async def _read(request: Request, held: Held, limits: Limits) -> bytearray:
     while True:
         start = loop.time()
         try:
-            async with asyncio.timeout(limits.body_seconds + len(content) / limits.body_rate - waited):
+            async with asyncio.timeout(limits.patience + len(content) / limits.body_rate - waited):
                 piece = await anext(stream, None)
         except TimeoutError:
             raise HTTPException(408, "the request came too slowly: send it again over a faster line") from None

@@ -12,6 +12,7 @@ import numpy as np
 from madod.data.images import Pixels
 from madod.serve.limits import Limits
 
+PROGRAM = ("-m", "madod.serve.decoder")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -31,7 +32,7 @@ class Worker:
         if self.process is None or self.process.returncode is not None:
             words = (str(value) for value in (self.size, self.limits.pixels, self.limits.decode_bytes))
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "madod.serve.decoder", *words,
+                sys.executable, *PROGRAM, *words,
                 stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=os.environ | ONE_THREAD, start_new_session=True,
             )  # fmt: skip
         return self.process

@@ -31,12 +31,10 @@ class Limits:
     """Open connections."""
     requests: int = 800
     """Requests for predictions under way; the next is asked to come back later."""
-    head_seconds: float = 10.0
-    """Time for a request's head to arrive, and for a client to take the answer."""
-    body_seconds: float = 10.0
-    """Time that a body may take beyond the time that it takes at the least rate."""
+    patience: float = 10.0
+    """Seconds in which a head must arrive and an answer be taken, and that a body may take beyond its due time."""
     body_rate: float = 32 * 1024.0
-    """Least rate of a body in bytes a second."""
+    """Bytes a second at which a body is due."""
     decode_seconds: float = 10.0
     """Time to decode one picture."""
     decode_bytes: int = 2048 * MIB
@@ -45,5 +43,5 @@ class Limits:
     """Decoding processes; the other processors are left to the network."""
     batch: int = 64
     """Pictures in one pass of the network."""
-    patience: float = 0.002
-    """Seconds that a picture waits for company."""
+    company: float = 0.002
+    """Seconds that a picture waits for others to go with it."""

@@ -138,7 +138,7 @@ def guarded(limits: Limits) -> type[asyncio.Protocol]:
         def expect(self, what: str) -> None:
             """Break the connection off unless it is done in time."""
             self.done(what)
-            self.alarms[what] = self.loop.call_later(limits.head_seconds, self.transport.abort)
+            self.alarms[what] = self.loop.call_later(limits.patience, self.transport.abort)
 
         def done(self, what: str) -> None:
             """Stop waiting."""

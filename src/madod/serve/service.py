@@ -42,7 +42,7 @@ class Service:
     def __init__(self, model: Model, limits: Limits) -> None:
         self.model, self.limits = model, limits
         self.decoders = Decoders(model.size, limits)
-        self.batcher = Batcher(self.judge, limits.batch, limits.patience)
+        self.batcher = Batcher(self.judge, limits.batch, limits.company)
         self.budget, self.metrics = Budget(limits.held_bytes), Metrics()
         self.slots = asyncio.Semaphore(max(4 * limits.batch // CHUNK, limits.decoders + 1))
         self.active = 0
@@ -124,9 +124,7 @@ class Service:
 
     def threshold(self, given: float | None, keep: float | None) -> float:
         """Return the threshold that a request asks for: its own, one that keeps a share of known pictures, or ours."""
-        if given is not None and keep is not None:
-            raise InputError("both threshold and keep are given, and each sets the threshold: give one of them")
-        if keep is None:
+        if given is not None or keep is None:
             return self.model.threshold if given is None else given
         if self.model.held_scores is None:
             raise InputError("the model was saved without the scores of held-out pictures: give threshold, not keep")

@@ -1,0 +1,78 @@
+"""A small model of the embedded digits, and the server of it in this process and in one of its own."""
+
+import io
+from pathlib import Path
+
+import pytest
+import torch
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from madod.benchmark.record import RunSpec
+from madod.benchmark.run import hparams, run
+from madod.data.digits import Digits
+from madod.predict import load
+from madod.serve.app import application
+from madod.serve.front import Front
+from madod.serve.limits import Limits
+from tests.serve.process import Served
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    """A model that has seen everything but fours."""
+    out = tmp_path_factory.mktemp("served") / "model"
+    spec = RunSpec("digits", None, ("4",), "erm", 0, 0, 20, "small_cnn", "augment", 1, hparams("erm"))
+    run(spec, Digits(), out=out, cache=out, device=torch.device("cpu"), detectors=("energy",))
+    return out
+
+
+@pytest.fixture(scope="session")
+def model(folder):
+    return load(folder)
+
+
+@pytest.fixture(scope="session")
+def digits() -> list[bytes]:
+    """Pictures of every digit and domain, as PNG files."""
+    found = []
+    for name in Digits.domains:
+        images = Digits().read(name).images[:12].permute(0, 2, 3, 1).numpy()
+        found += [written(Image.fromarray(pixels)) for pixels in images]
+    return found
+
+
+def written(image: Image.Image, kind: str = "PNG") -> bytes:
+    """Return an image as a file's content."""
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+@pytest.fixture
+def make_client(model):
+    """Open a server in this process, with other limits where asked."""
+    opened = []
+
+    def make(served=model, **limits) -> TestClient:
+        app = application(served, Limits(**{"decoders": 1} | limits))
+        opened.append(TestClient(Front(app, app.state.service.metrics, None), raise_server_exceptions=True))
+        return opened[-1].__enter__()
+
+    yield make
+    for client in opened:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def client(model):
+    app = application(model, Limits(decoders=1))
+    with TestClient(Front(app, app.state.service.metrics, None)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server(folder):
+    """The server as a person starts it."""
+    with Served(folder, "--patience", 3) as running:
+        yield running
