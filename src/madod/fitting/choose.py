@@ -8,6 +8,7 @@ from typing import Any, Literal
 from madod.errors import InputError
 from madod.models.backbones import check_backbone
 from madod.models.pretrained import PACKAGED
+from madod.models.pretrained import pretrained as read_pretrained
 
 Check = Literal["short", "full", "none"]
 PRETRAINED = "efficientnet_lite0"
@@ -98,6 +99,7 @@ def _backbone(wishes: Wishes, size: int, ready: bool) -> str:
     if wishes.pretrained in PACKAGED:
         return PACKAGED[wishes.pretrained].backbone
     if wishes.pretrained not in (None, "none"):
+        read_pretrained(wishes.pretrained)  # what is no file of weights at all is refused as such
         raise InputError(f"--pretrained {wishes.pretrained} needs the network that it is for: give --backbone too")
     if size <= SMALL:
         return "small_cnn"

@@ -1,0 +1,54 @@
+"""A model measured on labelled pictures: every share against a count by hand."""
+
+import shutil
+
+import pytest
+
+from madod.errors import InputError
+from madod.predict.findings import Verdict, findings
+from tests.predict.toy import CLASSES, files, toy_model
+
+VERDICTS = [
+    Verdict("a", "cat", "cat", 0.1, False),
+    Verdict("a", "cat", "dog", 0.9, True),
+    Verdict("a", "dog", "dog", 0.2, False),
+    Verdict("b", "fox", "cat", 0.3, False),
+    Verdict("b", "wolf", "cat", 0.8, True),
+    Verdict("b", "wolf", "dog", 0.05, False),
+]
+
+
+def test_shares_are_those_that_a_person_would_count():
+    found = findings(VERDICTS, CLASSES, ["gone"])
+    assert found.overall[:5] == (4, 2, 2 / 4, 3 / 4, 1 / 2)
+    assert found.overall.auroc == pytest.approx(3 / 8)
+    assert found.by_domain["a"] == (3, 0, 2 / 3, 2 / 3, None, None)
+    assert found.by_domain["b"][:5] == (1, 2, 0.0, 1.0, 1 / 2)
+    assert found.confused == {("cat", "dog"): 1, ("fox", "cat"): 1}
+    assert found.unreadable == ("gone",)
+
+
+@pytest.mark.parametrize("domains", [("day", "night"), ("",)])
+def test_folders_with_and_without_domains(domains, tmp_path):
+    root = tmp_path / "pictures"
+    for domain in domains:
+        for label in ("cat", "wolf"):
+            files(root / domain / label, 3)
+    first = sorted(root.rglob("*.png"))[0]
+    first.write_text("no picture", encoding="utf-8")
+    found = toy_model(threshold=-1e9).evaluate(root)
+    assert (found.overall.known, found.overall.unknown) == (3 * len(domains) - 1, 3 * len(domains))
+    assert (found.overall.kept, found.overall.flagged) == (0.0, 1.0)
+    assert list(found.by_domain) == (list(domains) if domains[0] else ["pictures"])
+    assert str(first) in found.unreadable[0]
+
+
+def test_a_folder_without_pictures_is_refused(tmp_path):
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    with pytest.raises(InputError, match="no pictures"):
+        toy_model().evaluate(tmp_path)
+    shutil.rmtree(tmp_path / "x")
+    with pytest.raises(InputError, match="is empty"):
+        toy_model().evaluate(tmp_path)
+    with pytest.raises(InputError, match="there is no folder"):
+        toy_model().evaluate(tmp_path / "gone")

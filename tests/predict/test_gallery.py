@@ -1,0 +1,97 @@
+"""The training pictures that go with a model: few, small, spread evenly, and found again by their likeness."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from madod.errors import InputError
+from madod.predict import load
+from madod.predict.card import sealed
+from madod.predict.gallery import MOST, spread
+from tests.predict.toy import CLASSES, DOMAINS, images, toy_model
+
+
+def test_a_training_picture_is_most_like_itself():
+    model = toy_model()
+    pictures = images(20, seed=1).transpose(0, 3, 1, 2)
+    found = model.nearest(model.examine(pictures).features, k=4)
+    for k, (picture, neighbours) in enumerate(zip(pictures, found, strict=True)):
+        assert len(neighbours) == 4
+        assert neighbours[0].similarity == pytest.approx(1, abs=1e-5)
+        assert (neighbours[0].thumbnail == picture).all()
+        assert (neighbours[0].label, neighbours[0].domain) == (CLASSES[k % 3], DOMAINS[0])
+        cosines = [each.similarity for each in neighbours]
+        assert cosines == sorted(cosines, reverse=True)
+    assert len(model.nearest(torch.rand(1, 128), k=1000)[0]) == 40
+    assert model.nearest(torch.rand(2, 128), k=0) == [[], []]
+    with pytest.raises(InputError, match="128"):
+        model.nearest(torch.rand(1, 7))
+
+
+def test_a_gallery_takes_turns_among_domains_and_classes():
+    domains, labels = np.zeros(3000, dtype=np.int64), np.zeros(3000, dtype=np.int64)
+    labels[:40], domains[40:60] = 1, 1
+    rows = spread(domains, labels).numpy()
+    assert len(rows) == MOST == len(set(rows.tolist()))
+    assert set(range(60)) <= set(rows.tolist())  # the small ones are whole
+    assert len(spread(domains[:5], labels[:5])) == 5
+
+
+def test_thumbnails_of_large_pictures_are_small():
+    from madod.data.base import Domain, pool
+    from madod.predict.gallery import gathered
+
+    y = torch.zeros(2, dtype=torch.int64)
+    source = pool([Domain("a", torch.full((2, 3, 96, 96), 77, dtype=torch.uint8), y, y)], ("x",), ("x",))
+    gallery = gathered(source, torch.rand(2, 5))
+    assert gallery.thumbnails.shape == (2, 3, 64, 64)
+    assert (gallery.thumbnails == 77).all()
+
+
+@pytest.fixture
+def home(tmp_path):
+    toy_model().save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_saved_gallery_comes_back_and_may_be_deleted(home):
+    pixels = images(2).transpose(0, 3, 1, 2)
+    model = load(home)
+    found = model.nearest(model.examine(pixels).features)
+    assert [[each.label for each in row] for row in found] == [
+        [each.label for each in row] for row in toy_model().nearest(model.examine(pixels).features)
+    ]
+    assert torch.equal(model.held_scores, toy_model().held_scores)
+    (home / "gallery.safetensors").unlink()
+    without = load(home)
+    assert without.nearest(without.examine(pixels).features) == [[], []]
+    assert without.predict(list(images(2))) == model.predict(list(images(2)))
+
+
+@pytest.mark.parametrize(
+    "change", [lambda content: content[:-1], lambda content: pickle.dumps([1]), lambda content: b""]
+)
+def test_a_changed_gallery_is_refused(home, change):
+    file = home / "gallery.safetensors"
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(InputError, match=r"gallery .* delete gallery\.safetensors") as refusal:
+        load(home)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_pickle_in_the_card_s_place_is_refused(home):
+    (home / "model.json").write_bytes(pickle.dumps({"format": 1}))
+    with pytest.raises(InputError, match=r"model\.json cannot be read"):
+        load(home)
+
+
+def test_a_card_that_was_edited_and_sealed_again_still_has_to_fit(home):
+    facts = json.loads((home / "model.json").read_text(encoding="utf-8"))
+    del facts["sha256"]
+    facts["classes"] = ["cat", "dog"]
+    (home / "model.json").write_text(json.dumps({**facts, "sha256": sealed(home, facts)}), encoding="utf-8")
+    with pytest.raises(InputError, match="changed by hand"):
+        load(home)

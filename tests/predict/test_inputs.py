@@ -1,0 +1,141 @@
+"""Whatever a person holds as a picture gets the same answer, and what is none is refused by name."""
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from madod.data.images import BadImage
+from madod.predict import BATCH, Prediction
+from tests.predict.toy import CLASSES, files, images, toy_model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return toy_model()
+
+
+def said(answers):
+    return [answer[1:] for answer in answers]
+
+
+def test_a_picture_is_the_same_in_every_form(model, tmp_path):
+    paths, arrays = files(tmp_path, 5), images(5)
+    expected = model.predict(paths)
+    assert [answer.path for answer in expected] == [str(path) for path in paths]
+    assert {answer.label for answer in expected} <= set(CLASSES)
+    tensors = torch.from_numpy(arrays).permute(0, 3, 1, 2)
+    forms = {
+        "names": [str(path) for path in paths],
+        "contents": [path.read_bytes() for path in paths],
+        "Pillow": [Image.open(path) for path in paths],
+        "arrays": list(arrays),
+        "a batch of arrays": arrays,
+        "tensors": list(tensors),
+        "a batch of tensors": tensors,
+        "floats": tensors / 255,
+        "a stream": iter(paths),
+    }
+    for name, pictures in forms.items():
+        found = model.predict(pictures)
+        assert said(found) == said(expected), name
+        places = [answer.path for answer in found]
+        assert places == ([str(path) for path in paths] if name in ("names", "a stream") else list(range(5))), name
+
+
+def test_a_single_picture_needs_no_list(model, tmp_path):
+    [path], [array] = files(tmp_path, 1), images(1)
+    for picture in (
+        path,
+        str(path),
+        path.read_bytes(),
+        Image.open(path),
+        array,
+        torch.from_numpy(array.transpose(2, 0, 1)),
+    ):
+        [answer] = model.predict(picture)
+        assert isinstance(answer, Prediction)
+    assert model.predict([]) == []
+
+
+def test_grey_and_transparent_arrays_and_other_sizes(model):
+    grey = images(1)[0, :, :, 0]
+    assert said(model.predict(grey)) == said(model.predict(np.repeat(grey[..., None], 3, 2)))
+    assert said(model.predict(grey[..., None])) == said(model.predict(grey))
+    solid = np.dstack([images(1)[0], np.full((16, 16), 255, np.uint8)])
+    assert said(model.predict(solid)) == said(model.predict(solid[..., :3]))
+    large = np.zeros((50, 70, 3), np.uint8)
+    assert said(model.predict(large)) == said(model.predict(np.zeros((16, 16, 3), np.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("picture", "reason"),
+    [
+        (np.zeros((16, 16, 3)), "float64"),
+        (np.zeros((16, 16, 2), np.uint8), "(16, 16, 2)"),
+        (np.zeros(7, np.uint8), "(7,)"),
+        (np.zeros((0, 4, 3), np.uint8), "(0, 4, 3)"),
+        (torch.rand(3, 16, 16) * 3 - 1, "not normalised"),
+        (torch.full((3, 4, 4), float("nan")), "not normalised"),
+        (torch.rand(16, 16), "(channels, height, width)"),
+        (b"", "empty"),
+        (b"words", "not a picture"),
+        ({"a": 1}, "it is a dict"),
+        (3, "it is a int"),
+    ],
+    ids=str,
+)
+def test_what_is_no_picture_is_refused_by_its_place(model, picture, reason):
+    sound = images(1)[0]
+    first, second, third = model.predict_iter([sound, picture, sound])
+    assert isinstance(second, BadImage)
+    assert "picture 1" in str(second)
+    assert reason in str(second)
+    assert said([first]) == said([third])
+    with pytest.raises(BadImage):
+        model.predict([sound, picture])
+
+
+def test_a_stream_without_end_is_read_no_further_than_needed(model):
+    """So a million paths take no more memory than a few hundred."""
+    last = 0
+
+    def stream():
+        nonlocal last
+        while True:
+            yield images(1)[0]
+            last += 1
+
+    ahead = []
+    for done, answer in enumerate(itertools.islice(model.predict_iter(stream()), 5 * BATCH), 1):
+        assert answer.path == done - 1
+        ahead.append(last - done)
+    assert max(ahead) <= 2 * BATCH
+    assert threading.active_count() < 20
+
+
+def test_the_threshold_follows_the_share_that_is_kept(model):
+    held = model.held_scores
+    for keep in (0.5, 0.9, 0.95, 1.0):
+        value = model.set_threshold(keep=keep)
+        assert value == model.threshold
+        assert float((held <= value).double().mean()) >= keep
+    assert model.threshold == float(held.max())
+    answers = model.predict(list(images(30)))
+    model.threshold = sorted(answer.score for answer in answers)[14]
+    assert sum(answer.unknown for answer in model.predict(list(images(30)))) == 15
+    for wrong in (0, 1.5, -1):
+        with pytest.raises(ValueError, match="share"):
+            model.set_threshold(keep=wrong)
+    with pytest.raises(ValueError, match="number"):
+        model.threshold = float("nan")
+
+
+def test_without_held_out_scores_no_share_can_be_kept():
+    model = toy_model()
+    model.held_scores = None
+    with pytest.raises(ValueError, match="train it again"):
+        model.set_threshold()
