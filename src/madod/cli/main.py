@@ -19,6 +19,7 @@ VERBS = {
     "serve": "put a trained model behind HTTP: a page to drop pictures on, and an interface for programs",
     "export": "write a trained model as one ONNX file that runs without madod",
     "bench": "carry a plan of many runs through, look at it, and make its tables",
+    "report": "make tables, figures and one page of a folder of runs",
     "rescore": "add a detector to a finished run, from its stored outputs",
     "list": "list algorithms, detectors or datasets",
 }

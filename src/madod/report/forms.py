@@ -8,6 +8,7 @@ from typing import Literal
 from madod.report.table import MISSING, Entry, Item, Table, signed
 
 Form = Literal["text", "markdown", "latex", "csv"]
+ENDINGS: dict[Form, str] = {"text": "txt", "markdown": "md", "latex": "tex", "csv": "csv"}
 MARKS = {"best": "*", "second": "+", "": ""}
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "&%$#_{}"

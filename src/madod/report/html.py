@@ -1,5 +1,7 @@
 """HTML from small pieces: what is not HTML already is escaped on its way in, so a page is sound by construction."""
 
+import base64
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -78,13 +80,15 @@ def facts(pairs: Mapping[str, object]) -> Markup:
     return tag("dl", *(tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs.items()), class_="facts")
 
 
-def document(title: str, *body: object) -> Markup:
-    """Return a whole page with its stylesheet inside; its policy forbids scripts and anything from elsewhere."""
+def document(title: str, *body: object, script: str = "") -> Markup:
+    """Return a whole page with its stylesheet inside; its policy forbids anything from elsewhere and other scripts."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"{POLICY}; script-src 'sha256-{digest}'" if script else POLICY
     style = files("madod.report").joinpath("page.css").read_text(encoding="utf-8")
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
@@ -92,5 +96,9 @@ def document(title: str, *body: object) -> Markup:
         tag("style", Markup(style)),
     )
     return join(
-        Markup("<!doctype html>\n"), tag("html", head, tag("body", tag("main", *body)), lang="en"), Markup("\n")
+        Markup("<!doctype html>\n"),
+        tag(
+            "html", head, tag("body", tag("main", *body), tag("script", Markup(script)) if script else None), lang="en"
+        ),
+        Markup("\n"),
     )

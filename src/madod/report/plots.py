@@ -45,6 +45,30 @@ def roc(
         return svg(ax, name, f"ROC curves. AUROC in percent: {'; '.join(said)}.")
 
 
+def precision_recall(
+    scores: Mapping[str, NDArray[np.floating]], unknown: NDArray[np.bool_], name: str = "precision"
+) -> Markup:
+    """Draw one curve an algorithm: how many flagged images are unknown against how many unknown ones are flagged."""
+    from sklearn.metrics import average_precision_score, precision_recall_curve
+
+    with axes(3.4, 3.2) as ax:
+        ax.axhline(unknown.mean() if len(unknown) else 0, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
+        said = []
+        for index, (title, score) in enumerate(scores.items()):
+            if not unknown.any():
+                continue
+            precision, recall, _ = precision_recall_curve(unknown, score)
+            label = f"{title} {100 * average_precision_score(unknown, score):.1f}"
+            look = {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
+            ax.plot(recall, precision, linewidth=2, drawstyle="steps-post", label=label, **look)
+            said.append(label)
+        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+        ax.set(xlabel="unknown images flagged", ylabel="flagged images that are unknown")
+        if said:
+            ax.legend(loc="best", title="AUPR", alignment="left")
+        return svg(ax, name, f"Precision over recall. AUPR in percent: {'; '.join(said) or 'no unknown images'}.")
+
+
 def energies(
     score: NDArray[np.floating],
     unknown: NDArray[np.bool_],

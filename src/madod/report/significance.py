@@ -71,7 +71,7 @@ def comparisons(frame: pd.DataFrame, reference: str = "madod") -> Table:
     cells = by_cell(frame)
     methods = methods_in_order(cells.index.get_level_values("method"))
     found: dict[tuple[str, str, str, str], Comparison] = {}
-    wide = {pair: _wide(cells, *pair) for pair in COMPARED}
+    wide = {pair: wide_cells(cells, *pair) for pair in COMPARED}
     datasets = list(dict.fromkeys(cells.index.get_level_values("dataset")))
     for dataset in [*datasets, *(["all"] if len(datasets) > 1 else [])]:
         for other in (name for name in methods if name != reference):
@@ -100,7 +100,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _wide(cells: pd.DataFrame, metric: str, detector: str) -> pd.DataFrame | None:
+def wide_cells(cells: pd.DataFrame, metric: str, detector: str) -> pd.DataFrame | None:
     """Return a column a method, a row a cell; None where the detector was measured nowhere."""
     if detector not in cells.index.get_level_values("detector"):
         return None

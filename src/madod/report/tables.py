@@ -18,6 +18,7 @@ from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
 
 Shape = Literal["summary", "per-domain", "statistics", "significance"]
+SHAPES: tuple[Shape, ...] = ("summary", "per-domain", "statistics", "significance")
 Group = tuple[str, str]
 """Dataset and unseen domain; the domain is empty where all are taken together."""
 Rates = tuple[float, float, float]
@@ -51,15 +52,16 @@ def render(
         frame = frame[frame["detector"].isin(detectors)]
         if frame.empty:
             raise InputError(f"no run was measured with {words.listed(list(detectors))}: madod rescore adds detectors")
+    return written(tables_of(frame, shape, paper=paper), form)
+
+
+def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True) -> list[Table]:
+    """Return the tables of a shape."""
     if shape == "summary":
-        tables = [summary(frame, paper=paper)]
-    elif shape == "per-domain":
-        tables = per_domain(frame, paper=paper)
-    elif shape == "significance":
-        tables = [comparisons(frame)]
-    else:
-        tables = [statistics(frame)]
-    return written(tables, form)
+        return [summary(frame, paper=paper)]
+    if shape == "per-domain":
+        return per_domain(frame, paper=paper)
+    return [comparisons(frame)] if shape == "significance" else [statistics(frame)]
 
 
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:

@@ -1,0 +1,83 @@
+"""`madod report`: a folder of runs as tables, figures and one page; needs no torch."""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from madod.cli.arguments import parse
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ABOUT = """Make a report of all finished runs below a folder.
+
+DIR/index.html is one page that needs nothing else: the tables beside the paper's, paired differences, figures, every
+cell with the pictures that were got most confidently wrong, settings and provenance. DIR/tables holds every table as
+text, Markdown, LaTeX and CSV, DIR/records.csv every number."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Which runs, and where the report goes."""
+
+    runs: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUNS")]
+    """Folder of finished runs, of any depth."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Folder for the report."""
+    plan: Annotated[Path | None, tyro.conf.arg(metavar="PLAN")] = None
+    """Show only what this plan's selection rule picked, under the plan's names; `bench run` must have started it."""
+    reference: str = "madod"
+    """The method that the others are compared with."""
+    cell: Annotated[str | None, tyro.conf.arg(metavar="DOMAIN/UNKNOWN")] = None
+    """The cell that curves and t-SNE are drawn for; by default the first in which most methods left their outputs."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Read the records, write tables and page, and say where they are."""
+    how = parse(Report, arguments, "report", ABOUT)
+    from madod.report.bench_page import report_page
+    from madod.report.frame import load_records
+    from madod.storage import whole
+
+    frame = load_records(how.runs, picks(how))
+    command = shlex.join(["madod", "report", *arguments])
+    write_tables(frame, how.out / "tables")
+    plain = frame.drop(columns=["hparams", "settings", "versions", "translation"])
+    with whole(how.out / "records.csv") as part:
+        plain.to_csv(part, index=False)
+    with whole(how.out / "index.html") as part:
+        part.write_text(report_page(frame, command=command, reference=how.reference, cell=how.cell), encoding="utf-8")
+    sys.stdout.write(f"{how.out / 'index.html'}: open it in a browser\n")
+    return 0
+
+
+def picks(how: Report) -> list[tuple[str, str]] | None:
+    """Return the runs that a plan's rule picked, with their names; nothing where no plan is given."""
+    if how.plan is None:
+        return None
+    from madod.benchmark.agenda import load_agenda
+    from madod.benchmark.select import picked
+    from madod.errors import InputError
+
+    agenda = load_agenda(how.plan, how.runs)
+    if agenda is None:
+        raise InputError(f"no sweep of {how.plan}, as it is now, was started in {how.runs}: madod bench run starts one")
+    return list(picked(agenda, how.runs))
+
+
+def write_tables(frame: "pd.DataFrame", folder: Path) -> None:
+    """Write every table in every form."""
+    from madod.report.forms import ENDINGS, written
+    from madod.report.tables import SHAPES, tables_of
+    from madod.storage import whole
+
+    for shape in SHAPES:
+        tables = tables_of(frame, shape)
+        for form, ending in ENDINGS.items():
+            with whole(folder / f"{shape}.{ending}") as part:
+                part.write_text(written(tables, form), encoding="utf-8")

@@ -1,0 +1,88 @@
+"""What run folders keep beside their records, as plain arrays: verdicts, features, histories; read without torch."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from madod.errors import InputError
+
+
+class Seen(NamedTuple):
+    """What a run said of the n target images, and the pictures it kept of its most confident mistakes."""
+
+    y: NDArray[np.integer]
+    """Index into `classes` (n,); -1 is unknown."""
+    predicted: NDArray[np.integer]
+    confidence: NDArray[np.floating]
+    scores: Mapping[str, NDArray[np.floating]]
+    """By detector (n,); higher is more unknown."""
+    classes: tuple[str, ...]
+    shown: NDArray[np.integer] = np.zeros(0, dtype=np.int64)
+    """Which images the pictures are of (k,)."""
+    pictures: NDArray[np.uint8] = np.zeros((0, 1, 1, 3), dtype=np.uint8)
+    """Pictures (k, h, w, 3)."""
+    truth: Sequence[str] = ()
+    """What each picture shows."""
+
+
+def seen(folder: Path) -> Seen | None:
+    """Return what a run left of its target images: its verdicts or, in an older run, what its logits say."""
+    if (folder / "verdicts.safetensors").exists():
+        arrays, facts = _read(folder / "verdicts.safetensors")
+        scores = {name.removeprefix("score."): array for name, array in arrays.items() if name.startswith("score.")}
+        return Seen(
+            arrays["y"],
+            arrays["predicted"],
+            arrays["confidence"],
+            scores,
+            tuple(json.loads(facts["classes"])),
+            arrays["shown"],
+            arrays["pictures"],
+            json.loads(facts["truth"]),
+        )
+    if (folder / "outputs.safetensors").exists():
+        arrays, _ = _read(folder / "outputs.safetensors", ("target.logits", "target.y"))
+        return _from_logits(arrays["target.logits"], arrays["target.y"]) if len(arrays) == 2 else None
+    return None
+
+
+def features(folder: Path) -> tuple[NDArray[np.floating], NDArray[np.integer]] | None:
+    """Return the target images' features (n, d) and labels (n,), where a run kept them."""
+    if not (folder / "outputs.safetensors").exists():
+        return None
+    arrays, _ = _read(folder / "outputs.safetensors", ("target.features", "target.y"))
+    return (arrays["target.features"], arrays["target.y"]) if len(arrays) == 2 else None
+
+
+def history(folder: Path) -> list[dict[str, float]]:
+    """Return a run's history, a row a logged step; nothing where it kept none."""
+    file = folder / "history.jsonl"
+    if not file.exists():
+        return []
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise InputError(f"{file} is not a run's history ({error}): delete it or run it again") from error
+
+
+def _from_logits(logits: NDArray[np.floating], y: NDArray[np.integer]) -> Seen:
+    wide = np.asarray(logits, dtype=np.float64)
+    total = np.logaddexp.reduce(wide, axis=1)
+    surest = wide.max(axis=1) - total
+    classes = tuple(f"class {k}" for k in range(wide.shape[1]))
+    return Seen(y, wide.argmax(axis=1), np.exp(surest), {"msp": -surest, "energy": -total}, classes)
+
+
+def _read(file: Path, names: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return the named arrays that a file holds, all where none are named, and its facts."""
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118
+            return {name: opened.get_tensor(name) for name in there}, opened.metadata() or {}
+    except SafetensorError as error:
+        raise InputError(f"{file} is not a whole safetensors file ({error}): delete it or run it again") from error

@@ -1,0 +1,166 @@
+"""One cell looked at closely, from what its runs left: curves, scores, features, training."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from madod.errors import InputError, nearest
+from madod.report import plots, words
+from madod.report.folders import Seen, features, history, seen
+from madod.report.html import Markup, join, panels, paragraph, section, tag
+from madod.report.order import detectors_in_order, methods_in_order
+
+PLACE = ["dataset", "test_domain", "ood_classes"]
+MOST = 6
+"""Methods in one figure."""
+
+
+class Place(NamedTuple):
+    """A cell without its seeds."""
+
+    dataset: str
+    test_domain: str
+    ood_classes: str
+
+    @property
+    def title(self) -> str:
+        """The cell for readers."""
+        return f"{words.dataset(self.dataset)}, unseen {self.test_domain}, unknown {self.ood_classes or 'none'}"
+
+
+def folders_of(frame: pd.DataFrame, place: Place) -> dict[str, Path]:
+    """Return a folder a method: of its run of the lowest seed that left more than a record."""
+    mine = frame[(frame[PLACE] == list(place)).all(axis=1)].drop_duplicates(["method", "seed"]).sort_values("seed")
+    found: dict[str, Path] = {}
+    for method, folder in zip(mine["method"], mine["folder"], strict=True):
+        if method not in found and any(
+            (Path(folder) / name).exists() for name in ("verdicts.safetensors", "outputs.safetensors")
+        ):
+            found[method] = Path(folder)
+    return {method: found[method] for method in methods_in_order(found)}
+
+
+def places(frame: pd.DataFrame) -> list[Place]:
+    """Return every cell, in the frame's order."""
+    tested = frame.dropna(subset=["detector"])
+    return list(dict.fromkeys(Place(*row) for row in tested[PLACE].itertuples(index=False)))
+
+
+def chosen(frame: pd.DataFrame, wanted: str | None) -> Place | None:
+    """Return the cell asked for as DOMAIN/UNKNOWN, or the first with most methods; None where runs left no outputs."""
+    there = places(frame)
+    if wanted is not None:
+        named = {f"{place.test_domain}/{place.ood_classes}": place for place in there}
+        if wanted not in named:
+            raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named)}")
+        return named[wanted]
+    counts = {place: len(folders_of(frame, place)) for place in there}
+    best = max(counts, key=lambda place: counts[place], default=None)
+    return best if best is not None and counts[best] else None
+
+
+def showcase(frame: pd.DataFrame, reference: str, wanted: str | None = None) -> Markup:
+    """Return the section: ROC and PR curves, score histograms, t-SNE of two methods, learning curves."""
+    place = chosen(frame, wanted)
+    folders = folders_of(frame, place) if place else {}
+    if place is None or not folders:
+        said = "The runs left no outputs beside their records, so there is nothing to draw curves from."
+        return section("One cell, looked at closely", paragraph(said))
+    picked = list(folders) if len(folders) <= MOST else _few(list(folders), reference)
+    shown = {method: found for method in picked if (found := seen(folders[method])) is not None}
+    why = (
+        "as asked for" if wanted else "the first cell in which most methods left their outputs, whatever came out there"
+    )
+    intro = f"{place.title}; of every method the run with the lowest seed. Chosen by rule: {why}."
+    return section(
+        "One cell, looked at closely",
+        paragraph(intro),
+        _curves(shown),
+        _histograms(shown, reference, thresholds(frame, folders)),
+        _maps(folders, shown, reference),
+        _learning(folders),
+    )
+
+
+def thresholds(frame: pd.DataFrame, folders: Mapping[str, Path]) -> dict[tuple[str, str], float]:
+    """Return the thresholds of these runs by method and detector."""
+    mine = frame[frame["folder"].isin([str(folder) for folder in folders.values()])].dropna(subset=["threshold"])
+    return dict(zip(zip(mine["method"], mine["detector"], strict=True), mine["threshold"], strict=True))
+
+
+def _few(methods: list[str], reference: str) -> list[str]:
+    """Return the first methods, the reference among them."""
+    return [
+        *[method for method in methods if method != reference][: MOST - 1],
+        *([reference] if reference in methods else []),
+    ]
+
+
+def _curves(shown: Mapping[str, Seen]) -> Markup | None:
+    names = detectors_in_order({name for one in shown.values() for name in one.scores})
+    drawn: dict[str, Markup] = {}
+    areas: dict[str, Markup] = {}
+    for name in names[:3]:
+        mine = {words.method(method): one for method, one in shown.items() if name in one.scores}
+        unknown = next(iter(mine.values())).y < 0
+        if unknown.all() or not unknown.any():
+            continue
+        scores = {title: np.asarray(one.scores[name]) for title, one in mine.items()}
+        title = words.detector(name).title
+        drawn[f"{title}: ROC"] = plots.roc(scores, unknown, name=f"roc-{name}")
+        areas[f"{title}: precision and recall"] = plots.precision_recall(scores, unknown, name=f"pr-{name}")
+    caption = "Every point of a curve is one threshold. Dotted: guessing. Numbers are the areas, in percent."
+    return panels(drawn | areas, caption) if drawn else None
+
+
+def _histograms(shown: Mapping[str, Seen], reference: str, limits: Mapping[tuple[str, str], float]) -> Markup | None:
+    pair = two(list(shown), reference)
+    drawn = {}
+    for index, method in enumerate(pair):
+        one = shown[method]
+        name = "energy" if "energy" in one.scores else next(iter(one.scores), None)
+        if name:
+            label = f"{words.detector(name).title.lower()} score (further right: more unknown)"
+            score = np.asarray(one.scores[name])
+            drawn[f"{words.method(method)}: {words.detector(name).title}"] = plots.energies(
+                score, one.y < 0, limits.get((method, name)), label, name=f"energies-{index}"
+            )
+    caption = (
+        "Scores of known and unknown pictures, each as shares of its own number; right of the line: called unknown."
+    )
+    return panels(drawn, caption) if drawn else None
+
+
+def _maps(folders: Mapping[str, Path], shown: Mapping[str, Seen], reference: str) -> Markup:
+    drawn = {}
+    for index, method in enumerate(two(list(shown), reference)):
+        found = features(folders[method])
+        if found:
+            drawn[words.method(method)] = plots.tsne(*found, shown[method].classes, name=f"tsne-{index}")
+    if not drawn:
+        return paragraph("The runs kept no features, so there is no map of them.", class_="quiet")
+    caption = (
+        f"Up to {plots.MOST_POINTS} pictures laid out by t-SNE so that neighbours among the features are neighbours "
+        "here; colour and shape are the true class, stars are the unknown class."
+    )
+    return join(tag("h3", "Where the networks put the pictures"), panels(drawn, caption))
+
+
+def _learning(folders: Mapping[str, Path]) -> Markup | None:
+    rows = {method: history(folder) for method, folder in list(folders.items())[:MOST]}
+    drawn = {
+        words.method(method): plots.learning_curves(found, name=f"learning-{index}")
+        for index, (method, found) in enumerate(rows.items())
+        if found
+    }
+    return panels(drawn, "Training, step by step.") if drawn else None
+
+
+def two(methods: list[str], reference: str) -> list[str]:
+    """Return the two methods that are shown side by side: MBDG, ERM or the first other one, and the reference."""
+    mine = next((method for method in methods if method.partition(",")[0] == reference), None)
+    others = [method for method in ("mbdg", "erm", *methods) if method in methods and method != mine]
+    return [*others[:1], *([mine] if mine else others[1:2])]
