@@ -8,6 +8,7 @@ import torch
 
 from madod.data.base import Domain, pool
 from madod.tasks import Batch
+from madod.translation import blocks
 from madod.translation.blocks import StyledResidual, adain
 from madod.translation.munit import Munit, MunitConfig, adversarial_loss, discriminator_loss, distance, preset
 from madod.translation.networks import Architecture, ContentEncoder, Decoder, Discriminator, StyleEncoder, architecture
@@ -97,6 +98,27 @@ def test_a_step_moves_all_four_networks_and_each_optimiser_only_its_own():
         assert any(not torch.equal(a, b) for a, b in zip(before[part], getattr(munit, part).parameters(), strict=True))
     held = {id(w) for group in munit.optimizers["discriminator"].param_groups for w in group["params"]}
     assert held == {id(w) for w in munit.discriminator.parameters()}
+
+
+def test_passes_that_fit_into_memory_make_the_same_step(monkeypatch):
+    batch = Batch(torch.rand(7, 3, 16, 16, generator=generator()).double(), torch.zeros(7), torch.zeros(7))
+    randn = torch.randn
+    monkeypatch.setattr(torch, "randn", lambda *shape, **given: randn(*shape, **given).double())
+    whole, parts = tiny().double(), tiny().double()
+    terms = whole.update(batch)
+    monkeypatch.setattr(blocks, "AT_ONCE", 3 * 256)
+    for name, term in parts.update(batch).items():
+        torch.testing.assert_close(term, terms[name])
+    for (name, one), other in zip(whole.named_parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, msg=name)
+
+
+def test_restylings_do_not_depend_on_how_many_fit_into_memory(monkeypatch):
+    x = torch.rand(7, 3, 16, 16, generator=generator())
+    translate = freeze(tiny(), TINY)
+    whole = translate(x, generator())
+    monkeypatch.setattr(blocks, "AT_ONCE", 3 * 256)
+    torch.testing.assert_close(translate(x, generator()), whole)
 
 
 def test_training_reconstructs_better():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.models.compute import PLAIN, Compute, adam
 from madod.tasks import Batch, minibatches
-from madod.translation.blocks import whole_quarters
+from madod.translation.blocks import at_once, whole_quarters
 from madod.translation.networks import (
     Architecture,
     ContentEncoder,
@@ -60,6 +61,14 @@ def adversarial_loss(judgements: list[Tensor]) -> Tensor:
 def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
     """L_D = mean D(x~)^2 + mean (D(x) - 1)^2, summed over scales [Mao et al. 2017, eq. 9]."""
     return torch.stack([judgement.square().mean() for judgement in fake]).sum() + adversarial_loss(real)
+
+
+class Pass(NamedTuple):
+    """Images and styles that go through the networks together, and their share of the step's images."""
+
+    x: Tensor
+    v: Tensor
+    share: float
 
 
 class Munit(nn.Module):
@@ -127,18 +136,38 @@ class Munit(nn.Module):
         """Step generator and discriminator once, on the same restylings."""
         x = whole_quarters(batch.x * 2 - 1)
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
-        self.discriminator.requires_grad_(False)
-        terms, moved = self.generator_terms(x, v)
-        self._step("generator", terms["loss"])
-        self.discriminator.requires_grad_(True)
-        fake, real = (self.compute(self.discriminator, images) for images in (moved.detach(), x))
-        terms["discriminator"] = discriminator_loss(fake, real)
-        self._step("discriminator", terms["discriminator"])
-        return {name: term.detach() for name, term in terms.items()}
+        passes = [
+            Pass(*part, len(part[0]) / len(x)) for part in zip(x.split(at_once(x)), v.split(at_once(x)), strict=True)
+        ]
+        noted: list[Terms] = []
+        restyled: list[Tensor] = []
 
-    def _step(self, name: str, loss: Tensor) -> None:
+        def generator_losses() -> Iterator[Tensor]:
+            for images, styles, share in passes:
+                terms, moved = self.generator_terms(images, styles)
+                restyled.append(moved.detach())
+                noted.append({name: term.detach() * share for name, term in terms.items()})
+                yield terms["loss"] * share
+
+        def discriminator_losses() -> Iterator[Tensor]:
+            for (images, _, share), moved in zip(passes, restyled, strict=True):
+                fake, real = (self.compute(self.discriminator, seen) for seen in (moved, images))
+                loss = discriminator_loss(fake, real) * share
+                noted.append({"discriminator": loss.detach()})
+                yield loss
+
+        self.discriminator.requires_grad_(False)
+        self._step("generator", generator_losses())
+        self.discriminator.requires_grad_(True)
+        self._step("discriminator", discriminator_losses())
+        names = dict.fromkeys(name for terms in noted for name in terms)
+        return {name: torch.stack([terms[name] for terms in noted if name in terms]).sum() for name in names}
+
+    def _step(self, name: str, losses: Iterator[Tensor]) -> None:
+        """Descend the sum of losses, each of which is forgotten before the next is made."""
         optimizer = self.optimizers[name]
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        for loss in losses:
+            loss.backward()
         nn.utils.clip_grad_norm_([weight for group in optimizer.param_groups for weight in group["params"]], LIMIT)
         optimizer.step()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from madod.data.augment import Augmentation
 from madod.models.compute import PLAIN, Compute
 from madod.storage import read_tensors, write_tensors
-from madod.translation.blocks import whole_quarters
+from madod.translation.blocks import at_once, whole_quarters
 from madod.translation.munit import Munit
 from madod.translation.networks import Architecture, ContentEncoder, Decoder
 
@@ -31,9 +31,10 @@ class Translate(nn.Module):
         """Return every image in a style of its own."""
         v = torch.randn(len(images), self.architecture.style, generator=rng, device=images.device)
         height, width = images.shape[2:]
-        content = self.compute(self.content_encoder, whole_quarters(images * 2 - 1))
-        moved = self.compute(self.decoder, content, v)
-        return (moved[:, :, :height, :width] + 1) / 2
+        x, most = whole_quarters(images * 2 - 1), at_once(images)
+        passes = zip(x.split(most), v.split(most), strict=True)
+        moved = [self.compute(self.decoder, self.compute(self.content_encoder, part), style) for part, style in passes]
+        return (torch.cat(moved)[:, :, :height, :width] + 1) / 2
 
 
 def freeze(munit: Munit, architecture: Architecture, compute: Compute = PLAIN) -> Translate:
