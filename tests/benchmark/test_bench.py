@@ -1,0 +1,215 @@
+"""`madod bench` as a person meets it: killed, interrupted, looked at from another terminal."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from madod.benchmark.claim import held
+from madod.benchmark.jobs import expand
+from madod.benchmark.work import Places, perform
+from madod.cli.main import main
+from tests.benchmark.plans import MINI, written
+
+PLANS = Path(__file__).parent.parent.parent / "plans"
+
+
+def words(plan: Path, home: Path, *more: str) -> list[str]:
+    return [
+        "bench",
+        "run",
+        str(plan),
+        "--runs",
+        str(home / "runs"),
+        "--cache",
+        str(home / "cache"),
+        "--device",
+        "cpu",
+        *more,
+    ]
+
+
+def start(plan: Path, home: Path, *more: str) -> subprocess.Popen[bytes]:
+    """Start a sweep in a session of its own, so that it can be killed with all of its processes."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "madod.cli.main", *words(plan, home, "--workers", "2", *more)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def wait_for(home: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
+    while process.poll() is None and not list((home / "runs").rglob(pattern)):
+        time.sleep(0.01)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    with contextlib.suppress(ProcessLookupError):
+        while True:  # until the last of them is gone
+            os.killpg(process.pid, 0)
+            time.sleep(0.01)
+
+
+def records(home: Path) -> dict[str, bytes]:
+    """Return every record as it lies on disk."""
+    return {str(f.parent.relative_to(home / "runs")): f.read_bytes() for f in (home / "runs").rglob("record.json")}
+
+
+def same(one: dict[str, bytes], other: dict[str, bytes]) -> None:
+    assert one.keys() == other.keys()
+    for name in one:
+        a, b = json.loads(one[name]), json.loads(other[name])
+        for part in ("spec", "metrics", "thresholds", "translation", "data"):
+            assert a[part] == b[part], (name, part)
+
+
+def undisturbed(plan: Path, home: Path) -> None:
+    """Do the runs of a plan one after the other in this process."""
+    places = Places(home / "runs", home / "cache")
+    for job in expand(plan, None)[1]:
+        assert perform(job, places).outcome == "done"
+
+
+def test_killed_twice_a_sweep_ends_with_the_records_of_an_undisturbed_one(tmp_path, capsys):
+    plan, killed, straight = written(tmp_path), tmp_path / "killed", tmp_path / "straight"
+    for pattern in ("checkpoint.safetensors", "record.json"):
+        process = start(plan, killed)
+        wait_for(killed, pattern, process)
+        kill(process)
+        assert process.returncode == -signal.SIGKILL
+        before = records(killed)
+        assert main(["bench", "status", str(plan), "--runs", str(killed / "runs"), "--json"]) == 0
+        counts = json.loads(capsys.readouterr().out)["counts"]
+        assert counts.get("done", 0) == len(before)  # dead processes run nothing
+        assert "running" not in counts
+    assert 1 <= len(before) < 4
+    process = start(plan, killed)
+    said, errors = process.communicate()
+    assert process.returncode == 0, errors.decode()
+    assert said.decode().startswith("4 done, 0 running, 0 failed, 0 left")
+    after = records(killed)
+    assert all(after[name] == content for name, content in before.items())  # nothing is done twice
+    undisturbed(plan, straight)
+    same(after, records(straight))
+    assert not list((killed / "runs").rglob("checkpoint.safetensors"))
+    assert main(["bench", "status", str(plan), "--runs", str(killed / "runs")]) == 0
+    assert capsys.readouterr().out == "4 done, 0 running, 0 failed, 0 left\n"
+    assert main(["bench", "table", str(plan), "--runs", str(killed / "runs"), "--form", "csv"]) == 0
+    assert "CE only" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_the_smoke_plan_killed_five_times_at_random(tmp_path):
+    draw = random.Random(5)
+    plan, killed, straight = PLANS / "smoke.toml", tmp_path / "killed", tmp_path / "straight"
+    before: dict[str, bytes] = {}
+    for _ in range(5):
+        process = start(plan, killed)
+        wait_for(killed, "heartbeat.json", process)
+        time.sleep(draw.uniform(1, 25))
+        kill(process)
+        now = records(killed)
+        assert all(now[name] == content for name, content in before.items())
+        before = now
+    process = start(plan, killed)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors.decode()
+    after = records(killed)
+    assert all(after[name] == content for name, content in before.items())
+    undisturbed(plan, straight)
+    same(after, records(straight))
+    generators = [sorted(home.glob("cache/generators/*/generator.safetensors")) for home in (killed, straight)]
+    assert [f.read_bytes() for f in generators[0]] == [f.read_bytes() for f in generators[1]]
+
+
+def test_ctrl_c_stops_it_with_one_sentence_and_two_sweeps_share_the_work(tmp_path):
+    plan = written(tmp_path, MINI.replace("steps = 60", "steps = 400"))
+    first, second = start(plan, tmp_path), start(plan, tmp_path)
+    wait_for(tmp_path, "heartbeat.json", first)
+    while second.poll() is None and len(list((tmp_path / "runs").rglob("heartbeat.json"))) < 3:
+        time.sleep(0.01)  # each has two workers and there are four runs, so both are at it
+    state = subprocess.run(
+        [sys.executable, "-c", STATUS, str(plan), "--runs", str(tmp_path / "runs")], capture_output=True, text=True,
+        check=True,
+    ).stdout  # fmt: skip
+    assert state.endswith("no torch\n")
+    assert int(state.split(" running")[0].split()[-1]) >= 3
+    for process in (first, second):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert errors.decode().strip().splitlines()[-1].endswith("of 4 runs done; the same command goes on")
+        assert "Traceback" not in errors.decode()
+    assert not any(held(beat.parent) for beat in (tmp_path / "runs").rglob("heartbeat.json"))
+
+
+STATUS = """
+import sys
+from madod.cli.main import main
+main(["bench", "status", *sys.argv[1:]])
+print("torch" if "torch" in sys.modules else "no torch")
+"""
+
+
+def test_a_sweep_that_fails_in_part_says_why_and_exits_with_1(tmp_path, capsys):
+    text = MINI.replace("seeds = [0, 1]", "seeds = [0]").replace("steps = 60", "steps = 2")
+    text = text.replace("margin = 0 }", "margin = 0, pseudo_units = 9 }")  # nothing is left to learn
+    code = main(words(written(tmp_path, text), tmp_path, "--workers", "1", "--quiet"))
+    said = capsys.readouterr()
+    assert code == 1
+    assert said.out.startswith("1 done, 0 running, 1 failed, 0 left")
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("failed: digits-madod-neon-4-0-")
+    assert main(["bench", "status", str(tmp_path / "mini.toml"), "--runs", str(tmp_path / "runs")]) == 0
+    assert "failed: digits-madod-neon-4-0-" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--workers", "0"], "--workers 0 cannot be: give 1 or more"),
+        (["--threads", "0"], "--threads 0 cannot be: give 1 or more"),
+        (["--address", "auto"], "--address is for Ray: add --engine ray"),
+        (["--bring-back"], "--bring-back is for Ray: add --engine ray"),
+        (["--root", "/nowhere/at/all"], "there is no folder /nowhere/at/all"),
+    ],
+)
+def test_what_no_sweep_can_start_with_is_refused_in_a_sentence(tmp_path, capsys, more, sentence):
+    assert main(words(written(tmp_path), tmp_path, *more)) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_dataset_that_lies_in_a_folder_needs_its_root(tmp_path, capsys):
+    plan = written(tmp_path, 'algorithms = ["erm"]\n[[datasets]]\nname = "pacs"\n')
+    assert main(words(plan, tmp_path)) == 2
+    assert "pacs lies in a folder of yours: name it with --root DATA" in capsys.readouterr().err
+
+
+def test_a_folder_of_ones_own_can_be_in_a_plan(tmp_path):
+    from PIL import Image
+
+    for domain, light in (("day", 200), ("dusk", 90), ("night", 30)):
+        for k, label in enumerate(("cat", "dog", "fox")):
+            folder = tmp_path / "animals" / domain / label
+            folder.mkdir(parents=True)
+            for n in range(6):
+                Image.new("RGB", (16, 16), (light, 60 * k, 9 * n)).save(folder / f"{n}.png")
+    text = 'algorithms = ["erm"]\ndetectors = ["msp"]\n[[datasets]]\nunknown = ["fox"]\ntest_domains = ["night"]\n'
+    text += f'name = "{tmp_path / "animals"}"\nsize = 16\nsteps = 1\n'
+    agenda, jobs = expand(written(tmp_path, text), None)
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    (job,) = jobs
+    assert job.spec.id.startswith("animals-erm-night-fox-0-")
+    assert perform(job, places).outcome == "done"
+    assert agenda.entries[0].cell.dataset == "animals"

@@ -1,0 +1,102 @@
+"""The Ray engine: the same records as local processes, also when a node dies."""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from madod.benchmark.claim import heartbeat
+from madod.benchmark.cluster import Cluster, Request
+from madod.benchmark.jobs import expand
+from madod.benchmark.sweep import Sweep
+from madod.benchmark.work import Places, perform
+from madod.cli.main import main
+from tests.benchmark.plans import MINI, written
+
+SHORT = MINI.replace("steps = 60", "steps = 3").replace("seeds = [0, 1]", "seeds = [0]")
+
+
+@pytest.fixture
+def ray(monkeypatch):
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = pytest.importorskip("ray")
+    yield found
+    found.shutdown()
+
+
+def metrics(runs: Path) -> dict[str, object]:
+    return {f.parent.name: json.loads(f.read_text())["metrics"] for f in runs.rglob("record.json")}
+
+
+def test_without_ray_it_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    words = ["bench", "run", str(written(tmp_path, SHORT)), "--runs", str(tmp_path / "runs"), "--engine", "ray"]
+    assert main([*words, "--device", "cpu"]) == 2
+    assert "pip install 'madod[ray]', or use --engine local" in capsys.readouterr().err
+
+
+def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray):
+    jobs = expand(written(tmp_path, SHORT), None)[1]
+    here, shared, brought = (Places(tmp_path / name, tmp_path / "cache") for name in ("here", "shared", "brought"))
+    assert [perform(job, here).outcome for job in jobs] == ["done", "done"]
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    for places, back in ((shared, False), (brought, True)):
+        engine = Cluster(places, Request(), brought=back)
+        try:
+            assert engine.slots() == 1
+            tally = Sweep(jobs, places.runs, engine).go(lambda tally: None)
+        finally:
+            engine.close()
+        assert (tally.done, tally.failed) == (2, {})
+        assert metrics(places.runs) == metrics(here.runs)
+        assert not list(places.runs.rglob("token-*"))
+    assert all((brought.runs / job.folder / "outputs.safetensors").exists() for job in jobs)
+    assert not list(tmp_path.joinpath("cache").rglob("record.json"))  # nothing is left on the node
+
+
+def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):
+    from madod.benchmark.cluster import _share
+
+    job = expand(written(tmp_path, SHORT), None)[1][0]
+    end, files = _share(job, Places(tmp_path / "runs", tmp_path / "cache"), tmp_path / "no token")
+    assert (end.outcome, files) == ("failed", {})
+    assert "use --bring-back" in end.reason
+
+
+@pytest.mark.long
+def test_a_node_of_three_is_killed_while_it_works(tmp_path, ray):
+    from ray.cluster_utils import Cluster as Nodes
+
+    text = MINI.replace("steps = 60", "steps = 600").replace("seeds = [0, 1]", "seeds = [0, 1, 2]")
+    jobs = expand(written(tmp_path, text), None)[1]
+    here, there = (Places(tmp_path / name, tmp_path / "cache") for name in ("here", "there"))
+    nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    others = [nodes.add_node(num_cpus=1) for _ in range(2)]
+    nodes.wait_for_nodes()
+    at_work: list[int] = []
+
+    def kill_one() -> None:
+        while len(at_work) < 3:
+            at_work[:] = [1 for job in jobs if heartbeat(there.runs / job.folder)]
+            time.sleep(0.05)
+        nodes.remove_node(others[0], allow_graceful=False)
+
+    try:
+        engine = Cluster(there, Request(), address=nodes.address)
+        assert engine.slots() == 3
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        tally = Sweep(jobs, there.runs, engine).go(lambda tally: None)
+        killer.join()
+        assert engine.slots() == 2
+        engine.close()
+    finally:
+        ray.shutdown()
+        nodes.shutdown()
+    assert (tally.done, tally.failed) == (6, {})
+    assert [perform(job, here).outcome for job in jobs] == ["done"] * 6
+    assert metrics(there.runs) == metrics(here.runs)

@@ -1,0 +1,93 @@
+"""Rules that pick a draw, on records made up for the purpose."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from madod.benchmark.agenda import Agenda, Cell, Entry
+from madod.benchmark.select import RULES, picked, picks
+from madod.cli.main import main
+from tests.benchmark.plans import written
+
+CELL = Cell("digits", "neon", ("4",))
+DETECTORS = ("msp", "energy")
+
+
+def record(runs: Path, folder: str, *, val: float, accuracy: float, aurocs: tuple[float, ...], seconds: float) -> None:
+    measures = {name: {"auroc": value} for name, value in zip(DETECTORS, aurocs, strict=True)}
+    metrics = {"val_accuracy": val, "accuracy": accuracy, **measures}
+    facts = {"spec": {}, "metrics": metrics, "thresholds": dict.fromkeys(DETECTORS, 0.0), "seconds": {"all": seconds}}
+    (runs / folder).mkdir(parents=True)
+    (runs / folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def agenda(runs: Path) -> Agenda:
+    """Three draws: the first looks best on held-out images, the second inside the sources, the third in the test."""
+    entries = []
+    for draw, (val, inner, outer) in enumerate([(0.9, 0.5, 0.4), (0.8, 0.8, 0.7), (0.7, 0.6, 0.8)]):
+        for seed in (0, 1):
+            entries.append(Entry("madod", CELL, draw, seed, f"outer-{draw}-{seed}"))
+            record(runs, entries[-1].folder, val=val, accuracy=outer, aurocs=(outer, outer - 0.1), seconds=10)
+        for fold in ("ink", "chalk"):
+            entries.append(Entry("madod", CELL, draw, 0, f"inner/{draw}-{fold}", fold))
+            record(runs, entries[-1].folder, val=0, accuracy=inner, aurocs=(inner - 0.1, inner), seconds=5)
+    return Agenda("plan", "", "leave_one_domain_out", DETECTORS, tuple(entries))
+
+
+def test_every_rule_picks_what_it_should_and_says_what_it_cost(tmp_path):
+    by_rule = {pick.rule: pick for pick in picks(agenda(tmp_path), tmp_path)}
+    assert set(by_rule) == set(RULES)
+    assert {name: pick.draw for name, pick in by_rule.items()} == {
+        "training_domain": 0, "leave_one_domain_out": 1, "oracle": 2,
+    }  # fmt: skip
+    assert {name: pick.detector for name, pick in by_rule.items()} == {
+        "training_domain": None, "leave_one_domain_out": "energy", "oracle": "msp",
+    }  # fmt: skip
+    assert {name: (pick.runs, pick.seconds) for name, pick in by_rule.items()} == {
+        "training_domain": (6, 60), "leave_one_domain_out": (6, 30), "oracle": (6, 60),
+    }  # fmt: skip
+    assert by_rule["oracle"].leak
+    assert not by_rule["leave_one_domain_out"].leak
+    assert by_rule["oracle"].missed == 0
+    assert by_rule["leave_one_domain_out"].missed == pytest.approx(0.1)
+    assert by_rule["training_domain"].missed == pytest.approx(0.4)
+    assert by_rule["oracle"].test == pytest.approx((0.8 + 0.75) / 2)
+
+
+def test_only_what_the_plans_own_rule_picked_is_in_the_tables(tmp_path):
+    assert picked(agenda(tmp_path), tmp_path) == [("outer-1-0", "madod"), ("outer-1-1", "madod")]
+
+
+def test_a_draw_that_is_half_done_is_not_compared(tmp_path):
+    all_of_it = agenda(tmp_path)
+    (tmp_path / "inner/1-ink/record.json").unlink()
+    by_rule = {pick.rule: pick for pick in picks(all_of_it, tmp_path)}
+    assert by_rule["leave_one_domain_out"].draw == 2
+    assert by_rule["leave_one_domain_out"].of == 2
+
+
+def test_equal_draws_leave_the_published_setting(tmp_path):
+    entries = [Entry("erm", CELL, draw, 0, f"run-{draw}") for draw in range(3)]
+    for entry in entries:
+        record(tmp_path, entry.folder, val=0.5, accuracy=0.5, aurocs=(0.5, 0.5), seconds=1)
+    found = picks(Agenda("plan", "", "oracle", DETECTORS, tuple(entries)), tmp_path)
+    assert {pick.draw for pick in found} == {0}
+
+
+def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
+    from dataclasses import replace
+
+    from madod.benchmark.agenda import checksum
+
+    plan = written(tmp_path)
+    replace(agenda(tmp_path), plan=plan.stem, sha256=checksum(plan)).save(tmp_path)
+    assert main(["bench", "select", str(plan), "--runs", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "oracle (leak)" in said
+    assert "leave_one_domain_out (plan's)" in said
+    assert "training_domain: looked at 6 runs, 1 min 00 s; misses the oracle by 40.0 points on average" in said
+    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert [pick["draw"] for pick in facts["picks"]] == [0, 1, 2]
+    assert facts["picks"][1]["cell"] == {"dataset": "digits", "test_domain": "neon", "unknown": ["4"]}

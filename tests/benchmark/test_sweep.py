@@ -1,0 +1,219 @@
+"""Sweeps: claims that die with their process, states that tell the truth, a loop that no single run stops."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from madod.benchmark import work
+from madod.benchmark.claim import BEAT, STALE, claimed, heartbeat, held
+from madod.benchmark.jobs import Job, expand
+from madod.benchmark.local import Local, prepare
+from madod.benchmark.state import FAILURE, fail, finished, state
+from madod.benchmark.sweep import Sweep
+from madod.benchmark.work import Ended, Places, perform
+from madod.cli.sweeping import duration
+from tests.benchmark.plans import MINI, written
+
+DETECTORS = ("msp", "energy")
+SHORT = MINI.replace("steps = 60", "steps = 2").replace("seeds = [0, 1]", "seeds = [0]")
+
+
+def jobs_of(folder: Path, text: str = SHORT) -> list[Job]:
+    return expand(written(folder, text), None)[1]
+
+
+def record(folder: Path, detectors: tuple[str, ...] = DETECTORS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {"thresholds": dict.fromkeys(detectors, 0.0), "seconds": {"training": 2.0}}
+    (folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from madod.benchmark.claim import claimed
+with claimed(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_claim_is_one_mans_and_dies_with_him(tmp_path):
+    run = tmp_path / "run"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(run)], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        assert state(run, DETECTORS).kind == "running"
+        assert state(run, DETECTORS).beat.stage == "starting"
+        with claimed(run) as claim:
+            assert claim is None
+        old = time.time() - 2 * STALE
+        holder.send_signal(signal.SIGSTOP)
+        os.utime(run / BEAT, (old, old))
+        hung = state(run, DETECTORS)
+        assert (hung.kind, "no sign of life" in hung.reason) == ("left", True)
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert (run / BEAT).exists()  # what a killed process leaves behind fools nobody
+    assert not held(run)
+    assert state(run, DETECTORS).kind == "left"
+    with claimed(run) as claim:
+        claim.progress("erm", 5, 10)
+        claim._write()
+        assert heartbeat(run)[:3] == ("erm", 5, 10)
+    assert not (run / BEAT).exists()
+
+
+def test_states_are_told_from_the_folder(tmp_path):
+    assert state(tmp_path / "nothing", DETECTORS).kind == "left"
+    assert not (tmp_path / "nothing").exists()
+    fail(tmp_path / "failed", "the disk is full")
+    assert state(tmp_path / "failed", DETECTORS)[:2] == ("failed", "the disk is full")
+    record(tmp_path / "done")
+    assert state(tmp_path / "done", DETECTORS).kind == "done"
+    assert state(tmp_path / "done", (*DETECTORS, "knn")).kind == "left"  # a detector is missing
+
+
+class Fake:
+    """An engine whose runs end as a script says."""
+
+    def __init__(self, runs: Path, script: dict[str, list[str]], slots: int = 2) -> None:
+        self.runs, self.script, self.at_once = runs, script, slots
+        self.out: list[str] = []
+        self.begun: list[str] = []
+
+    def slots(self) -> int:
+        return self.at_once
+
+    def submit(self, job: Job) -> None:
+        assert len(self.out) < self.at_once
+        self.out.append(job.folder)
+        self.begun.append(job.folder)
+
+    def ended(self, timeout: float) -> list[Ended]:
+        ends = []
+        for folder in self.out[:1]:
+            outcome = self.script.get(folder, []).pop(0) if self.script.get(folder) else "done"
+            if outcome == "done":
+                record(self.runs / folder)
+            ends.append(Ended(folder, outcome, "it broke" if outcome in ("failed", "lost") else ""))
+            self.out.remove(folder)
+        return ends
+
+    def close(self) -> None:
+        pass
+
+
+def test_no_single_run_stops_a_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.benchmark.sweep.PAUSE", 0.0)
+    jobs = jobs_of(tmp_path, MINI)
+    one, two, three, four = (job.folder for job in jobs)
+    record(tmp_path / four)
+    seen = []
+    engine = Fake(tmp_path, {one: ["failed"], two: ["busy", "busy"], three: ["lost"]})
+    tally = Sweep(jobs, tmp_path, engine).go(seen.append)
+    assert (tally.done, tally.failed, tally.left, tally.running) == (3, {one: "it broke"}, 0, ())
+    assert four not in engine.begun
+    assert sorted(engine.begun) == sorted([one, two, two, two, three, three])
+    assert all(t.done + len(t.failed) + t.left + len(t.running) == 4 for t in seen)
+    assert seen[0].seconds_left is not None  # learned from the run that was done
+
+
+def test_a_run_whose_process_dies_again_and_again_is_given_up_with_a_reason(tmp_path):
+    jobs = jobs_of(tmp_path)[:1]
+    engine = Fake(tmp_path, {jobs[0].folder: ["lost"] * 5})
+    tally = Sweep(jobs, tmp_path, engine).go(lambda tally: None)
+    assert len(engine.begun) == 2
+    assert tally.failed == {jobs[0].folder: "it broke"}
+    assert state(tmp_path / jobs[0].folder, DETECTORS)[:2] == ("failed", "it broke")
+
+
+def test_what_another_sweep_finishes_is_not_done_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.benchmark.sweep.PAUSE", 0.0)
+    jobs = jobs_of(tmp_path)[:1]
+    engine = Fake(tmp_path, {jobs[0].folder: ["busy"]})
+
+    def other(tally):
+        record(tmp_path / jobs[0].folder)
+
+    tally = Sweep(jobs, tmp_path, engine).go(other)
+    assert (tally.done, engine.begun) == (1, [jobs[0].folder])
+
+
+def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, monkeypatch):
+    job = jobs_of(tmp_path)[0]
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("the weather\nis bad")
+
+    true = work.run
+    monkeypatch.setattr(work, "run", broken)
+    end = perform(job, places)
+    folder = places.runs / job.folder
+    assert end[:2] == (job.folder, "failed")
+    assert end.reason == "RuntimeError: the weather (log.txt in its folder has the rest)"
+    assert state(folder, job.detectors).reason == end.reason
+    assert "Traceback" in (folder / "log.txt").read_text()
+    assert not held(folder)
+    monkeypatch.setattr(work, "run", true)
+    assert perform(job, places).outcome == "done"
+    assert not (folder / FAILURE).exists()
+    assert not (folder / "model").exists()  # the plan keeps none
+    assert state(folder, job.detectors).kind == "done"
+
+
+def test_a_detector_that_is_missing_is_added_without_training(tmp_path, monkeypatch):
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    (job,) = (job for job in jobs_of(tmp_path) if job.spec.algorithm == "erm")
+    assert perform(job, places).outcome == "done"
+    more = jobs_of(tmp_path, SHORT.replace('"energy"]', '"energy", "knn"]'))[0]
+    assert more.folder == job.folder
+    assert not finished(places.runs / job.folder, more.detectors)
+    monkeypatch.setattr(work, "run", None)  # nothing is trained
+    before = json.loads((places.runs / job.folder / "record.json").read_text())
+    assert perform(more, places).outcome == "done"
+    after = json.loads((places.runs / job.folder / "record.json").read_text())
+    assert after["metrics"].keys() - before["metrics"].keys() == {"knn"}
+    assert all(after["metrics"][name] == value for name, value in before["metrics"].items())
+
+
+def test_records_say_where_they_come_from(tmp_path):
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    job = jobs_of(tmp_path)[0]
+    perform(job, places)
+    facts = json.loads((places.runs / job.folder / "record.json").read_text())
+    assert 50 < facts["memory"]["process_mib"] < 20_000
+    assert facts["versions"]["device"] == "cpu"
+    if (Path(__file__).parents[2] / ".git").exists():
+        assert len(facts["versions"]["commit"].removesuffix("+changes")) == 40
+
+
+def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.benchmark.sweep.TICK", 0.02)
+    jobs = jobs_of(tmp_path)
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    engine = Local(prepare(1), places, 1)
+    first = engine.workers[0].process.pid
+    try:
+        sweep = Sweep(jobs, places.runs, engine)
+
+        def kill(tally):
+            if engine.workers[0].process.pid == first and heartbeat(places.runs / jobs[0].folder):
+                os.kill(first, signal.SIGKILL)
+
+        tally = sweep.go(kill)
+    finally:
+        engine.close()
+    assert (tally.done, tally.failed) == (2, {})
+    assert list(sweep.tries.values()) == [2]
+    assert engine.workers[0].process.pid != first
+
+
+def test_durations_are_said_in_two_units():
+    assert [duration(s) for s in (5, 59.7, 61, 3700)] == ["5 s", "1 min 00 s", "1 min 01 s", "1 h 01 min"]
