@@ -1,0 +1,92 @@
+"""The rules that choose for a person: every one by the numbers that they state."""
+
+import dataclasses
+
+import pytest
+
+from madod.benchmark.record import RunSpec
+from madod.data.digits import Digits
+from madod.errors import InputError
+from madod.fitting import choose as room
+from madod.fitting.check import FALLBACK, Fold, best_detector, fold_spec
+from madod.fitting.choose import Wishes, choose
+from madod.fitting.estimate import Estimate, told
+
+FIELDS = ("lr", "batch", "tasks", "shots")
+
+
+@pytest.fixture(params=[True, False], ids=["package", "no package"])
+def packaged(request, monkeypatch) -> bool:
+    monkeypatch.setattr(room, "installed", lambda: request.param)
+    return request.param
+
+
+@pytest.mark.parametrize("gpu", [True, False], ids=["GPU", "CPU"])
+@pytest.mark.parametrize("side", [8, 48, 49, 96, 130, 4000])
+def test_a_folder_is_chosen_for_by_its_pictures_and_the_machine(packaged, gpu, side):
+    found = choose(Wishes(), side, own=True, gpu=gpu, fields=FIELDS)
+    if side <= 48:
+        assert (found.size, found.backbone, found.pretrained) == (32, "small_cnn", "none")
+    elif not packaged:
+        assert (found.size, found.backbone, found.pretrained) == (64, "resnet18", "none")
+    else:
+        assert found.size == (96 if not gpu else {49: 96, 96: 96, 130: 160, 4000: 224}[side])
+        assert (found.backbone, found.pretrained) == ("efficientnet_lite0",) * 2
+    slow = not gpu and found.pretrained != "none"
+    assert found.preset == ({"batch": 8, "tasks": 2, "shots": 2} if slow else {})
+    assert found.steps == (500 if found.backbone == "small_cnn" else 300 if slow else 1000)
+    assert found.translate == ("augment" if not gpu and found.size > 64 else "munit")
+    assert found.check == "short"
+    assert any(f"size {found.size} px" in reason for reason in found.reasons)
+    assert any(found.backbone in reason for reason in found.reasons)
+
+
+def test_what_is_named_is_taken_and_needs_no_reason(packaged):
+    wishes = Wishes(40, "resnet18", "none", 7, "munit", 3, "none")
+    found = choose(wishes, 500, own=True, gpu=False)
+    assert dataclasses.astuple(found)[:7] == (40, "resnet18", "none", 7, "munit", 3, "none")
+    assert found.reasons == ()
+    assert choose(Wishes(translate_steps=3), 500, own=True, gpu=False).translate == "munit"
+    assert choose(Wishes(pretrained="none"), 500, own=True, gpu=False).backbone == "resnet18"
+
+
+def test_a_published_dataset_is_not_changed_to_suit_a_cpu(packaged):
+    found = choose(Wishes(size=224), 224, own=False, gpu=False, fields=FIELDS)
+    assert (found.translate, found.check, found.preset, found.steps) == ("munit", "none", {}, 1000)
+
+
+def test_a_check_and_a_test_kept_apart_exclude_each_other(packaged):
+    assert choose(Wishes(), 32, own=True, gpu=False, apart=True).check == "none"
+    with pytest.raises(InputError, match="--check short"):
+        choose(Wishes(check="short"), 32, own=True, gpu=False, apart=True)
+
+
+def test_a_fold_is_shorter_without_g_and_without_a_class():
+    spec = RunSpec("d", None, (), "erm", steps=100, translate="munit")
+    digits = Digits()
+    hidden = set()
+    for domain in digits.domains:
+        short, full = (fold_spec(spec, digits, domain, how) for how in ("short", "full"))
+        assert (short.test_domain, short.steps, short.translate) == (domain, 25, "augment")
+        assert (full.test_domain, full.steps, full.translate) == (domain, 100, "munit")
+        assert short.ood_classes == full.ood_classes
+        hidden |= set(short.ood_classes)
+    assert len(hidden) == len(digits.domains)
+
+
+def test_the_detector_is_the_best_over_the_folds():
+    def fold(**auroc: float) -> Fold:
+        return Fold("d", "c", 1, 0.5, auroc, {}, [])
+
+    assert best_detector([fold(msp=0.9, ddu=0.6), fold(msp=0.5, ddu=0.9), fold()]) == "ddu"
+    assert best_detector([fold()]) == best_detector([]) == FALLBACK
+
+
+def test_lengths_of_time_are_told_in_words():
+    spec = RunSpec("d", None, (), "erm", steps=100, translate_steps=10)
+    assert Estimate(0.5, 0.0).seconds(spec) == 50
+    assert Estimate(0.5, 2.0).seconds(spec) == 50 + 20 + 150 * 0.5
+    assert [told(n) for n in (0.2, 7.6, 44, 89, 600, 9000)] == [
+        "about 1 seconds", "about 8 seconds", "about 40 seconds", "about 90 seconds", "about 10 minutes",
+        "about 2.5 hours",
+    ]  # fmt: skip

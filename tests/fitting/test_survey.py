@@ -1,0 +1,82 @@
+"""What is said of a folder before it is trained on."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from madod.fitting.survey import identical, survey
+from tests.predict.toy import files
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    """Two domains; cat is large, dog has two pictures, fox is missing at night, and two files are copies."""
+    home = tmp_path / "my pictures"
+    cats = files(home / "day" / "cat", 12)
+    files(home / "night" / "cat", 3)
+    for place in (home / "night" / "cat" / "000.png", home / "night" / "cat" / "001.png"):
+        place.write_bytes(cats[5].read_bytes() + place.name.encode())
+    (home / "night" / "cat" / "copy.png").write_bytes(cats[5].read_bytes())
+    for name in ("day", "night"):
+        [dog] = files(home / name / "dog", 1)
+        dog.write_bytes(dog.read_bytes() + name.encode())
+    (home / "day" / "fox").mkdir()
+    (home / "day" / "fox" / "cat?.png").write_bytes(cats[7].read_bytes())
+    (home / "day" / "fox" / "empty.png").touch()
+    (home / "day" / "fox" / "also empty.png").touch()
+    return home
+
+
+def test_counts_sizes_and_copies(root):
+    found = survey(root)
+    assert found.counts == {"day": {"cat": 12, "dog": 1, "fox": 3}, "night": {"cat": 4, "dog": 1}}
+    assert found.classes == {"cat": 16, "dog": 2, "fox": 3}
+    assert found.kinds == Counter({".png": 21})
+    assert found.side == 16
+    names = [{path.relative_to(root).as_posix() for path in group} for group in found.across]
+    assert {"day/cat/005.png", "night/cat/copy.png"} in names
+    [contradictory] = [{path.name for path in group} for group in found.contradictory]
+    assert contradictory == {"007.png", "cat?.png"}
+
+
+def test_it_is_told_in_a_dozen_lines(root):
+    lines = survey(root).lines()
+    assert len(lines) <= 12
+    assert lines[0] == "21 pictures in 2 domains and 3 classes"
+    said = "\n".join(lines)
+    for words in ("uneven: cat has 16 pictures and dog 2", "nearly empty", "dog (2), fox (3)", "missing: fox in night",
+                  "copies of each other in several domains", "copies of each other in several classes"):  # fmt: skip
+        assert words in said, words
+
+
+def test_an_orderly_folder_is_told_without_warnings(tmp_path):
+    for d, domain in enumerate("ab"):
+        for k, label in enumerate("xy"):
+            for path in files(tmp_path / domain / label, 10):
+                path.write_bytes(path.read_bytes() + bytes([d, k]))
+    assert survey(tmp_path).warnings() == []
+
+
+def test_what_is_kept_apart_has_no_say_in_the_size(tmp_path):
+    from PIL import Image
+
+    files(tmp_path / "a" / "x", 3)
+    files(tmp_path / "a" / "y", 3)
+    for place in (tmp_path / "b" / "x", tmp_path / "a" / "z"):
+        place.mkdir(parents=True)
+        Image.new("RGB", (300, 200)).save(place / "large.png")
+    assert survey(tmp_path).sides == (16,) * 6 + (200, 200)
+    assert survey(tmp_path, test_domain="b", ood_classes=("z",)).sides == (16,) * 6
+
+
+def test_only_files_of_one_length_are_read(tmp_path, monkeypatch):
+    from madod.data.folder import Picture
+    from madod.fitting import survey as room
+
+    short, long = tmp_path / "a.png", tmp_path / "b.png"
+    short.write_bytes(b"1")
+    long.write_bytes(b"12")
+    monkeypatch.setattr(room, "_digest", lambda path: pytest.fail("read"))
+    gone = Picture("d", "c", tmp_path / "gone.png")
+    assert list(identical([Picture("d", "c", short), Picture("d", "c", long), gone, gone])) == []
