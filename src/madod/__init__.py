@@ -1,10 +1,18 @@
 """Classify in domains never seen, and say so when shown a class never seen.
 
->>> model = madod.fit("my_images/", out="my_model/")         # my_images/DOMAIN/CLASS/*.jpg
+Pictures lie in my_images/DOMAIN/CLASS/*.jpg. Twenty steps without G are for a first look; leave `steps` and
+`translate` out, and both are chosen.
+
+>>> import madod
+>>> model = madod.fit("my_images/", out="my_model/", steps=20, translate="augment")
+>>> model.classes
+('cat', 'dog', 'fox')
 >>> model = madod.load("my_model/")
->>> [first] = model.predict("photo.jpg")
->>> first.label, first.unknown
-('dog', False)
+>>> [answer] = model.predict("photo.jpg")
+>>> answer.label
+'dog'
+>>> answer.unknown == (answer.score > model.threshold)
+True
 
 Nothing heavy is imported before one of the names is used.
 """

@@ -160,6 +160,10 @@ def fit(
     With `out` the model, its record and its history stay there, and the same call after a kill goes on where it was.
     `check` holds every domain out once beforehand and picks the detector by what comes out ("short": a quarter of the
     steps each, without G); without it the detector is the energy.
+
+    >>> model = madod.fit("my_images/", algorithm="erm", steps=20, test_domain="night", ood_classes=["fox"])
+    >>> model.classes, model.card.domains, model.card.detector
+    (('cat', 'dog'), ('day',), 'energy')
     """
     where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     opening = Opening(

@@ -91,7 +91,13 @@ class Model:
         self.card = replace(self.card, threshold=float(value))
 
     def set_threshold(self, keep: float = 0.95) -> float:
-        """Set the threshold so that this share of held-out training pictures passes as known, and return it."""
+        """Set the threshold so that this share of held-out training pictures passes as known, and return it.
+
+        >>> model = madod.load("my_model/")
+        >>> strict, lenient = model.set_threshold(keep=0.8), model.set_threshold(keep=0.99)
+        >>> strict < lenient == model.threshold
+        True
+        """
         if self.held_scores is None:
             raise InputError("the model was saved without the scores of held-out pictures: train it again")
         self.threshold = threshold(self.held_scores, keep)
@@ -103,7 +109,17 @@ class Model:
         return self
 
     def predict(self, pictures: Picture | Iterable[Picture]) -> list[Prediction]:
-        """Return one prediction a picture, in order; one that cannot be read raises its `BadImage`."""
+        """Return one prediction a picture, in order; one that cannot be read raises its `BadImage`.
+
+        >>> import numpy, PIL.Image, torch
+        >>> model = madod.load("my_model/")
+        >>> model.predict(["photo.jpg", PIL.Image.open("photo.jpg")])[1].label
+        'dog'
+        >>> len(model.predict(numpy.zeros((2, 50, 70, 3), dtype="uint8")))        # two arrays (h, w, c)
+        2
+        >>> [answer.path for answer in model.predict(torch.rand(2, 3, 50, 70))]   # two tensors (c, h, w) in [0, 1]
+        [0, 1]
+        """
         found = []
         for answer in self.predict_iter(pictures):
             if isinstance(answer, BadImage):
@@ -115,6 +131,12 @@ class Model:
         """Yield a prediction for every picture, in order, in constant memory however many there are.
 
         Pictures are decoded in a few threads and judged in batches. One that cannot be read yields its `BadImage`.
+
+        >>> model = madod.load("my_model/")
+        >>> for answer in model.predict_iter(path for path in ("photo.jpg", "gone.jpg")):
+        ...     print(answer if isinstance(answer, madod.BadImage) else answer.label)
+        dog
+        cannot read 'gone.jpg': it does not exist
         """
         read = ordered(self._read, enumerate(each(pictures)))
         while block := list(islice(read, BATCH)):
@@ -124,6 +146,12 @@ class Model:
         """Measure the model on pictures in FOLDER/DOMAIN/CLASS or FOLDER/CLASS; other classes than its own are unknown.
 
         Pictures that cannot be read are named in the findings, and the others counted.
+
+        >>> found = madod.load("my_model/").evaluate("my_images/")
+        >>> found.overall.known, found.overall.unknown, list(found.by_domain), found.unreadable
+        (36, 0, ['day', 'night'], ())
+        >>> found.overall.accuracy == 1 - sum(found.confused.values()) / 36
+        True
         """
         pictures = labelled(Path(folder))
         verdicts, unreadable = [], []
@@ -152,7 +180,14 @@ class Model:
         return probabilities, scores
 
     def nearest(self, features: Tensor, k: int = 5) -> list[list[Neighbour]]:
-        """Return for features (n, f) of `examine` the most similar training pictures; none without a gallery."""
+        """Return for features (n, f) of `examine` the most similar training pictures; none without a gallery.
+
+        >>> model = madod.load("my_model/")
+        >>> pixels = madod.data.images.read_image(pathlib.Path("photo.jpg"), model.size)
+        >>> [neighbours] = model.nearest(model.examine([pixels]).features, k=3)
+        >>> [neighbour.label for neighbour in neighbours]
+        ['dog', 'dog', 'dog']
+        """
         if self.gallery is None:
             return [[] for _ in features]
         shown, (rows, cosines) = self.gallery, self.gallery.nearest(features, k)
