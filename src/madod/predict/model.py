@@ -204,8 +204,9 @@ class Model:
             for pair in zip(rows.tolist(), cosines.tolist(), strict=True)
         ]
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path | str) -> None:
         """Write the weights, the gallery and, last, `model.json` with the checksums of all."""
+        folder = Path(folder)
         tensors = {f"net.{name}": value for name, value in self.net.state_dict().items()}
         tensors |= {f"detector.{name}": value for name, value in self.detector.state().items()}
         tensors |= {} if self.held_scores is None else {HELD: self.held_scores}
