@@ -10,7 +10,7 @@ from madod.report.cells import cells
 from madod.report.html import Markup, document, facts, figure, panels, paragraph, section, table, tag
 from madod.report.paper import lookup
 from madod.report.showcase import showcase
-from madod.report.significance import by_cell, compare, comparisons, wide_cells
+from madod.report.significance import by_cell, compare, comparisons, said_p, wide_cells
 from madod.report.sortable import all_runs, settings, sortable
 from madod.report.statistics import statistics
 from madod.report.table import signed
@@ -103,10 +103,10 @@ def differences(frame: pd.DataFrame, reference: str) -> Markup:
     found = contests.ranks(frame, reference)
     drawn = None
     if found:
-        left = f" Left out, as runs are missing: {words.listed([words.method(name) for name in found.left_out])}."
+        left = f" Left out, for want of runs: {words.listed([words.method(name) for name in found.left_out])}."
         caption = (
             f"Mean rank in AUROC (mean of three detectors) over {found.cells} cells. Methods whose bars do not overlap "
-            f"differ at 5 % (Nemenyi, {found.critical:.2f}); all alike: p {found.p:.3f} (Friedman)."
+            f"differ at 5 % (Nemenyi, {found.critical:.2f}); all alike: p {said_p(found.p)} (Friedman)."
             f"{left if found.left_out else ''}"
         )
         drawn = figure(tag("div", contests.rank_plot(found), class_="panel"), caption)
@@ -125,7 +125,7 @@ def ablations(frame: pd.DataFrame, reference: str) -> Markup | None:
         return None
     caption = (
         "Mean over MSP, Energy and DDU, with standard errors over the runs that all variants share (their number is "
-        f"behind the dataset). {PAPERS_ABLATION}"
+        f"behind the dataset). {PAPERS_ABLATION if set(frame['dataset']) & {'pacs', 'colored_mnist'} else ''}"
     )
     return section("What each part does", panels(drawn, caption))
 

@@ -26,11 +26,11 @@ class Ranks(NamedTuple):
     p: float
     """Friedman's test of all methods being alike."""
     left_out: Sequence[str]
-    """Methods that have no run in some of the cells."""
+    """Methods that have runs in less than half of the reference's cells."""
 
 
 def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: str = "mean") -> Ranks | None:
-    """Rank the methods in every cell that the reference has; None where fewer than two methods have two such cells."""
+    """Rank the methods in every cell that all have, those with few cells left out; None for one method or cell."""
     from scipy import stats
 
     table = wide_cells(by_cell(frame), metric, detector)
@@ -40,7 +40,8 @@ def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: 
     there = ~np.isnan(values)
     widest = methods.index(reference) if reference in methods else int(there.sum(axis=0).argmax())
     values, there = values[there[:, widest]], there[there[:, widest]]
-    whole = there.all(axis=0)
+    whole = there.sum(axis=0) * 2 >= len(there)
+    values = values[there[:, whole].all(axis=1)]
     n, k = len(values), int(whole.sum())
     if n < 2 or k < 2:
         return None
@@ -125,8 +126,7 @@ def ablation_bars(found: Ablation, ylabel: str, name: str = "ablation") -> Marku
             errors = np.nan_to_num([error for _, _, error in here])
             ax.errorbar(at, [mean for _, mean, _ in here], errors, fmt="none", ecolor=INK, elinewidth=1, capsize=2)
         ax.set_xticks(range(len(datasets)), [f"{words.dataset(data)} ({found.runs[data]})" for data in datasets])
-        low = min(mean - np.nan_to_num(error) for mean, error in found.numbers.values())
-        ax.set(ylabel=ylabel, ylim=(max(0, 10 * np.floor((low - 5) / 10)), None))
+        ax.set(ylabel=ylabel)
         ax.figure.legend(loc="outside upper left", ncols=2, fontsize=9)
         said = "; ".join(
             f"{words.dataset(d)}, {words.method(m)} {mean:.1f}" for (d, m), (mean, _) in found.numbers.items()

@@ -57,9 +57,11 @@ def latex(table: Table) -> str:
         lines.append(" & ".join([""] * names + spans) + r" \\")
     lines.append(" & ".join(_tex(head) for head in (*table.names, *(head for _, head in table.columns))) + r" \\")
     lines.append(r"\midrule")
-    for above, row in zip([None, *table.rows[:-1]], table.rows, strict=True):
-        if above is not None and above.names[0] != row.names[0] and len(row.names) > 1:
+    first = None
+    for row in table.rows:
+        if first not in (None, row.names[0]) and len(row.names) > 1:
             lines.append(r"\midrule")
+        first = row.names[0]
         items = (_marked(item, r"\textbf{{{}}}", r"\underline{{{}}}", _tex) for item in row.items)
         lines.append(" & ".join([*(_tex(name) for name in row.names), *items]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", "", r"\raggedright\footnotesize"]

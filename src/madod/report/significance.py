@@ -122,8 +122,9 @@ def _column(metric: str, detector: str) -> tuple[str, str]:
 
 def _said(one: Comparison, adjusted: float) -> tuple[str, ...]:
     interval = MISSING if one.low != one.low else f"{signed(one.low)} to {signed(one.high)}"
-    return str(one.cells), signed(one.mean), interval, _p(one.p), _p(adjusted)
+    return str(one.cells), signed(one.mean), interval, said_p(one.p), said_p(adjusted)
 
 
-def _p(p: float) -> str:
+def said_p(p: float) -> str:
+    """Return a p as it is printed."""
     return MISSING if p != p else f"{p:.3f}" if p >= 0.0005 else "< 0.001"

@@ -1,0 +1,177 @@
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from madod.cli.main import main
+from madod.report.bench_page import report_page
+from madod.report.frame import load_records
+from madod.report.table import MISSING
+
+from .browser import needs_browser, opened
+from .records import write_records
+from .run_folders import write_run
+from .test_page import read
+
+ALL = ("erm", "irm", "mixup", "mbdg", "medic", "madod")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of runs in two cells, three methods with outputs in one of them, beside plain records of other cells."""
+    root = tmp_path_factory.mktemp("runs")
+    write_records(root / "plain", datasets=("vlcs",), algorithms=("erm", "mbdg", "madod"))
+    for algorithm, apart in (("erm", 1.0), ("mbdg", 1.5), ("madod", 2.5)):
+        write_run(root, algorithm, "photo", "person", apart=apart)
+    write_run(root, "madod", "sketch", "<b>house</b>", verdicts=False)
+    out = tmp_path_factory.mktemp("report")
+    assert main(["report", str(root), "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def html(folder: Path) -> str:
+    return folder.joinpath("index.html").read_text(encoding="utf-8")
+
+
+def test_the_page_is_sound_and_needs_nothing_else(html):
+    reader = read(html)
+    for name, attributes in reader.tags:
+        for key in ("src", "href"):
+            assert (attributes.get(key) or "data:").startswith(("data:", "#")), (name, attributes)
+    policy = next(attributes["content"] for _, attributes in reader.tags if "http-equiv" in attributes)
+    assert "default-src 'none'" in (policy or "")
+    assert "script-src 'sha256-" in (policy or "")
+    assert "<b>house</b>" not in html
+    plain = read(re.sub(r"<(style|script)\b.*?</\1>", "", html, flags=re.DOTALL))
+    assert not re.search(r"\b(nan|None|inf)\b", " ".join(plain.words))
+
+
+def test_everything_asked_for_is_there(html):
+    for title in (
+        "The tables", "Is the difference real?", "One cell, looked at closely", "Cell by cell", "The datasets",
+        "All runs", "Every setting", "Where this comes from",
+    ):  # fmt: skip
+        assert title in html
+    assert "PACS, unseen photo, unknown person; of every method" in html
+    assert html.count("t-SNE: 90 known images") == 2
+    assert "ROC curves. AUROC in percent: ERM" in html
+    assert html.count("Learning curves of loss.") == 3
+    assert "Precision over recall." in html
+    assert "Mean ranks over 9 cells" in html
+    assert html.count("data:image/jpeg") == 12
+    assert "paper 88.68" in html
+
+
+def test_tables_and_numbers_lie_beside_the_page(folder):
+    names = {path.name for path in (folder / "tables").iterdir()}
+    shapes = ("summary", "per-domain", "statistics", "significance")
+    assert names == {f"{shape}.{ending}" for shape in shapes for ending in ("txt", "md", "tex", "csv")}
+    assert len(folder.joinpath("records.csv").read_text().splitlines()) == 1 + 3 * (8 * 2 * 3 + 4)
+
+
+def test_runs_without_outputs_say_so(tmp_path):
+    write_records(tmp_path)
+    html = report_page(load_records(tmp_path))
+    assert "left no outputs" in html
+    assert "kept no pictures" in html
+
+
+def test_the_reader_names_the_cell(tmp_path, capsys):
+    write_run(tmp_path / "runs", "erm", "photo", "person")
+    write_run(tmp_path / "runs", "erm", "sketch", "dog")
+    arguments = ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--cell"]
+    assert main([*arguments, "sketch/dog"]) == 0
+    assert "PACS, unseen sketch, unknown dog; of every" in (tmp_path / "out" / "index.html").read_text()
+    assert main([*arguments, "sketch/dgo"]) == 2
+    assert "did you mean 'sketch/dog'?" in capsys.readouterr().err
+
+
+def test_a_broken_leftover_is_named(tmp_path, capsys):
+    folder = write_run(tmp_path / "runs", "erm", "photo", "person")
+    folder.joinpath("verdicts.safetensors").write_bytes(b"broken")
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 2
+    assert f"{folder / 'verdicts.safetensors'} is not a whole safetensors file" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "index.html").exists()
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float, float]:
+    """A report of 2,016 runs, the seconds of work that it took, and the most KiB that it held."""
+    root = tmp_path_factory.mktemp("many")
+    assert write_records(root / "runs", datasets=("pacs", "vlcs", "digits"), algorithms=ALL, seeds=14) == 2016
+    code = (
+        "import sys, time, resource\n"
+        "from madod.cli.main import main\n"
+        f"assert main(['report', {str(root / 'runs')!r}, '--out', {str(root / 'out')!r}]) == 0\n"
+        "assert 'torch' not in sys.modules\n"
+        "print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120, check=True, text=True)
+    seconds, most = map(float, done.stdout.splitlines()[-1].split())
+    return root / "out" / "index.html", seconds, most
+
+
+def test_two_thousand_runs_are_reported_in_ten_seconds_and_a_gibibyte_without_torch(many):
+    file, seconds, most = many
+    assert seconds < 10
+    assert most < 2**20
+    assert file.stat().st_size < 5e6
+
+
+@needs_browser
+def test_a_browser_sorts_and_filters_without_complaint(folder):
+    with opened(folder.joinpath("index.html").as_uri()) as (page, said):
+        rows = page.locator("#summary tbody tr:visible")
+        everything = rows.count()
+        head = page.locator("#summary .heads th", has_text="AUROC").first
+        column = 1 + page.locator("#summary .heads th").all_inner_texts().index(head.inner_text())
+
+        def values() -> list[float]:
+            cells = page.locator(f"#summary tbody tr:visible > :nth-child({column})").all_inner_texts()
+            return [float(text.split()[0]) for text in cells if text[0] != MISSING]
+
+        head.click()
+        assert values() == sorted(values(), reverse=True)
+        assert head.get_attribute("aria-sort") == "descending"
+        head.click()
+        assert values() == sorted(values())
+        page.locator("input[data-for=summary]").fill("madod ddu")
+        assert rows.count() == 1
+        assert page.locator("span[data-for=summary]").inner_text() == f"1 of {everything} rows"
+        page.locator("input[data-for=runs]").fill("caltech101 madod energy")
+        assert page.locator("#runs tbody tr").count() == 4
+        page.locator("#runs .heads th", has_text="method").click()
+        page.locator("input[data-for=runs]").fill("")
+        first = page.locator("#runs tbody tr > :nth-child(5)").all_inner_texts()
+        assert first == sorted(first)
+        before = page.locator("#runs tbody tr").count()
+        page.locator("button.more").click()
+        assert page.locator("#runs tbody tr").count() > before
+        page.locator("summary", has_text="unseen photo").click()
+        assert page.locator("details[open] img").first.evaluate("image => image.naturalWidth") == 24
+        assert said == []
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_phone_shows_it_without_scrolling_sideways(folder, dark):
+    with opened(folder.joinpath("index.html").as_uri(), width=360, dark=dark) as (page, said):
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        shade = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (shade == "rgb(21, 24, 27)") is dark
+        assert said == []
+
+
+@needs_browser
+def test_two_thousand_runs_open_in_two_seconds(many):
+    with opened("about:blank") as (page, said):
+        start = time.perf_counter()
+        page.goto(many[0].as_uri())
+        page.wait_for_function("document.querySelectorAll('#runs tbody tr').length > 0")
+        assert time.perf_counter() - start < 2
+        assert page.locator("span[data-for=runs]").inner_text().endswith("of 6,048 rows")
+        assert said == []
