@@ -109,7 +109,8 @@ def test_training_leaves_a_model_a_record_and_plain_lines(trained):
     out, said = trained
     assert said.code == 0, said.err
     names = {file.name for file in out.iterdir()}
-    assert names == {"model", "record.json", "history.jsonl", "outputs.safetensors", "generator.png", "report.html"}
+    tensors = {"outputs.safetensors", "verdicts.safetensors"}
+    assert names == {"model", "record.json", "history.jsonl", "generator.png", "report.html", *tensors}
     assert {file.name for file in (out / "model").iterdir()} == {
         "model.json", "model.safetensors", "gallery.safetensors",
     }  # fmt: skip
