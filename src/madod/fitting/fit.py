@@ -12,7 +12,8 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, hparams, run
+from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, run
+from madod.benchmark.run import hparams as with_presets
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.opening import Opening, open_dataset
@@ -21,7 +22,7 @@ from madod.errors import InputError
 from madod.fitting.check import Fold, best_detector, checked
 from madod.fitting.choose import Check, Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
-from madod.models.pretrained import pretrained
+from madod.models.pretrained import pretrained as read_pretrained
 from madod.models.weights import Weights
 from madod.predict import Model, load
 from madod.training import Progress, silent
@@ -141,12 +142,12 @@ def fit(
     detector: str | None = None,
     size: int | None = None,
     backbone: str | None = None,
-    pretrained_weights: str | None = None,
+    pretrained: str | None = None,
     steps: int | None = None,
     translate: str | None = None,
     translate_steps: int | None = None,
     check: Check = "none",
-    hyperparameters: Mapping[str, Any] | None = None,
+    hparams: Mapping[str, Any] | None = None,
     seed: int = 0,
     split_seed: int = 0,
     skip_bad: bool = False,
@@ -172,11 +173,11 @@ def fit(
     )  # fmt: skip
     if detector is not None:
         DETECTORS[detector]  # an unknown name is refused before anything long starts
-    wishes = Wishes(size, backbone, pretrained_weights, steps, translate, translate_steps, check)
+    wishes = Wishes(size, backbone, pretrained, steps, translate, translate_steps, check)
     seen = look(str(folder), opening, wishes, algorithm, where, progress)
     choice = seen.choice
-    weights = pretrained(choice.pretrained)
-    given = hparams(algorithm, {**choice.preset, **(hyperparameters or {})}, pretrained=weights is not None)
+    weights = read_pretrained(choice.pretrained)
+    given = with_presets(algorithm, {**choice.preset, **(hparams or {})}, pretrained=weights is not None)
     spec = spec_of(
         str(folder), opening, choice, algorithm=algorithm, given=given, weights=weights, seed=seed,
         split_seed=split_seed,
