@@ -124,6 +124,20 @@ def test_no_single_run_stops_a_sweep(tmp_path, monkeypatch):
     assert seen[0].seconds_left is not None  # learned from the run that was done
 
 
+def test_nobody_waits_for_a_generator_while_there_is_other_work(tmp_path):
+    text = (
+        'algorithms = ["madod", "mbdg", "erm"]\ndetectors = ["msp"]\n[[datasets]]\nname = "digits"\nunknown = ["1"]\n'
+    )
+    jobs = jobs_of(tmp_path, text + 'test_domains = ["ink"]\n')
+    by_name = {job.spec.algorithm: job.folder for job in jobs}
+    engine = Fake(tmp_path, {})
+    Sweep(jobs, tmp_path, engine).go(lambda tally: None)
+    assert engine.begun == [by_name[name] for name in ("madod", "erm", "mbdg")]  # madod makes the G that mbdg shares
+    alone = Fake(tmp_path / "alone", {}, slots=1)
+    Sweep(jobs, tmp_path / "alone", alone).go(lambda tally: None)
+    assert alone.begun == [by_name[name] for name in ("madod", "mbdg", "erm")]
+
+
 def test_a_run_whose_process_dies_again_and_again_is_given_up_with_a_reason(tmp_path):
     jobs = jobs_of(tmp_path)[:1]
     engine = Fake(tmp_path, {jobs[0].folder: ["lost"] * 5})

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ class Job:
     waive_gate: bool
     keep_model: bool
 
-    @property
+    @cached_property
     def generator(self) -> tuple[object, ...] | None:
         """What tells apart the generators of a sweep; None where the run has none."""
         spec, method = self.spec, ALGORITHMS[self.spec.algorithm]
@@ -131,7 +132,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
             for seed in plan.seeds:
                 for group in unknown[seed]:
                     spec = replace(blank, test_domain=domain, ood_classes=group, seed=seed)
-                    yield _pair(plan, stage, Entry(variant.name, Cell(name, domain, group), draw, seed, spec.id), spec)
+                    yield _pair(plan, stage, Entry(variant.label, Cell(name, domain, group), draw, seed, spec.id), spec)
             if plan.selection == "leave_one_domain_out":
                 for group in dict.fromkeys(group for groups in unknown.values() for group in groups):
                     yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
@@ -152,7 +153,7 @@ def _folds(
     for k, source in enumerate(sources if len(sources) > 1 else ()):
         pseudo = left[order[k % len(left)]]
         spec = replace(blank, dataset=dataset, test_domain=source, ood_classes=(pseudo,), seed=plan.seeds[0])
-        entry = Entry(variant.name, cell, draw, plan.seeds[0], f"{INNER}/{spec.id}", source)
+        entry = Entry(variant.label, cell, draw, plan.seeds[0], f"{INNER}/{spec.id}", source)
         yield _pair(plan, stage, entry, spec, hidden)
 
 
@@ -185,11 +186,10 @@ def _pair(
 
 
 def ordered(jobs: Sequence[Job]) -> list[Job]:
-    """Put first one run a generator, then those without one, then the rest: nobody waits for a G that is being made."""
+    """Put one run a generator before all others, each part in the order of the plan, so that every G is made early."""
     leaders: dict[tuple[object, ...], Job] = {}
     for job in jobs:
         if job.generator is not None:
             leaders.setdefault(job.generator, job)
-    first = set(map(id, leaders.values()))
-    plain = [job for job in jobs if job.generator is None]
-    return [*leaders.values(), *plain, *(job for job in jobs if job.generator is not None and id(job) not in first)]
+    first = {job.folder for job in leaders.values()}
+    return [*leaders.values(), *(job for job in jobs if job.folder not in first)]

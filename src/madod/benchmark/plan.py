@@ -47,6 +47,11 @@ class Variant:
     translate_steps: int | None = None
     steps: int | None = None
 
+    @property
+    def label(self) -> str:
+        """What tables call it: the algorithm, and behind it what sets it apart."""
+        return self.name if self.name == self.algorithm else f"{self.algorithm}, {self.name}"
+
 
 @dataclass(frozen=True)
 class Plan:

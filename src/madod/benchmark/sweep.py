@@ -1,7 +1,6 @@
 """A sweep: does what is missing of a plan, nothing twice, and stops for no single run."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -66,6 +65,7 @@ class Sweep:
         self.done = 0
         self.failed: dict[str, str] = {}
         self.running: dict[str, Job] = {}
+        self.made: set[object] = set()  # generators that a finished run has used
         self.tries: dict[str, int] = {}
         self.again: dict[str, float] = {}  # not before this moment: another sweep has it
         left = []
@@ -74,7 +74,7 @@ class Sweep:
                 self._finish(job)
             else:
                 left.append(job)
-        self.waiting = deque(ordered(left))
+        self.waiting = ordered(left)
 
     def go(self, watch: Watch) -> Tally:
         """Carry everything through; `watch` is told how it stands, about twice a second."""
@@ -93,18 +93,21 @@ class Sweep:
 
     def _fill(self) -> None:
         """Start runs while there is room; those in other hands are looked at again after a pause."""
-        for _ in range(len(self.waiting)):
-            if len(self.running) >= self.engine.slots():
-                return
-            job = self.waiting.popleft()
-            if self.again.get(job.folder, 0.0) > time.monotonic():
-                self.waiting.append(job)
-            elif self.again.pop(job.folder, None) and finished(self.runs / job.folder, job.detectors):
+        while len(self.running) < self.engine.slots() and (job := self._next()) is not None:
+            self.waiting.remove(job)
+            if self.again.pop(job.folder, None) and finished(self.runs / job.folder, job.detectors):
                 self._finish(job)  # by the other sweep
             else:
                 self.running[job.folder] = job
                 self.estimate.start(job)
                 self.engine.submit(job)
+
+    def _next(self) -> Job | None:
+        """Return the first run that can start, if possible one that need not wait for a G which is being made."""
+        now = time.monotonic()
+        ready = [job for job in self.waiting if self.again.get(job.folder, now) <= now]
+        making = {job.generator for job in self.running.values()} - self.made - {None}
+        return next((job for job in ready if job.generator not in making), ready[0] if ready else None)
 
     def _take(self, end: Ended) -> None:
         job = self.running.pop(end.folder)
@@ -123,4 +126,5 @@ class Sweep:
 
     def _finish(self, job: Job) -> None:
         self.done += 1
+        self.made.add(job.generator)
         self.estimate.learn(job)
