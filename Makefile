@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long lint clean
+.PHONY: demo test test-long lint docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/madod demo --out demo
@@ -16,6 +16,10 @@ test: lint
 
 test-long: lint
 	$(BIN)/pytest -m "long or not long"
+
+docs: $(VENV)/.ready
+	$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff format --check .

@@ -33,8 +33,8 @@ class Export:
 def main(arguments: Sequence[str]) -> int:
     """Export, and say what the file holds."""
     how = parse(Export, arguments, "export", ABOUT)
+    from madod.export import export
     from madod.export.check import PICTURES, TOLERANCE
-    from madod.export.write import export
     from madod.predict import load
 
     model = load(how.model)
