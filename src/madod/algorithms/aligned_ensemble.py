@@ -51,7 +51,6 @@ class AlignedConfig(BaseConfig):
 class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
-    compiles = False  # all members pass as one functional call
     Config = AlignedConfig
     config: AlignedConfig
     net: Ensemble

@@ -54,8 +54,8 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compiles: ClassVar[bool] = True
-    """Whether backbone passes may be compiled: not where a step differentiates their gradient."""
+    compiles: ClassVar[bool] = False
+    """Whether a run's backbone passes repay being compiled: large ones, all of one shape, differentiated once."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:

@@ -59,7 +59,6 @@ class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
     Config = DamlConfig
-    compiles = False  # the virtual step differentiates through the backbone twice
     config: DamlConfig
     net: Ensemble
 

@@ -76,7 +76,10 @@ class MadodConfig(BaseConfig):
 
 
 class Sets(NamedTuple):
-    """A task's sets as features (n, f); the restyled ones are empty where no term asks for them."""
+    """The sets of t tasks of one shape: features (t, n, f), labels (t, n); restyled ones are empty where not needed.
+
+    Means are over the images of all tasks, so that t times a mean is the sum of the tasks' own means.
+    """
 
     support: Tensor
     query: Tensor
@@ -86,28 +89,41 @@ class Sets(NamedTuple):
     support_y: Tensor
     query_y: Tensor
 
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return len(self.support)
+
 
 def logits(psi: Params, features: Tensor) -> Tensor:
-    """h_psi(z) = W z + b."""
-    return F.linear(features, psi["weight"], psi["bias"])
+    """h_psi(z) = W z + b, every task through a head of its own: features (t, n, f) to logits (t, n, k)."""
+    return torch.baddbmm(psi["bias"][:, None], features, psi["weight"].mT)
+
+
+def risk(logits: Tensor, y: Tensor) -> Tensor:
+    """CE, the mean over the images of all tasks."""
+    return F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
 
 def invariance(clean: Tensor, moved: Tensor) -> Tensor:
     """R_GI = mean || h(g(x)) - h(g(x~)) ||_1 over images and their restylings [MADOD, eq. gi-reg]."""
-    return l1_invariance(clean.repeat(len(moved) // len(clean), 1), moved).mean()
+    views = moved.shape[1] // clean.shape[1]
+    return l1_invariance(clean.repeat(1, views, 1).flatten(0, 1), moved.flatten(0, 1)).mean()
 
 
 def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
-    """L_inner = CE(S; psi) + lambda_1 R_GI(S; psi) [MADOD, eq. inner-loss]."""
+    """L_inner = CE(S; psi) + lambda_1 R_GI(S; psi), summed over the tasks [MADOD, eq. inner-loss]."""
     clean = logits(psi, sets.support)
-    loss = F.cross_entropy(clean, sets.support_y)
-    return loss + weight * invariance(clean, logits(psi, sets.support_moved)) if weight else loss
+    loss = risk(clean, sets.support_y)
+    loss = loss + weight * invariance(clean, logits(psi, sets.support_moved)) if weight else loss
+    return sets.tasks * loss
 
 
 @ALGORITHMS.register("madod")
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
+    compiles = True
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
@@ -135,19 +151,17 @@ class MADOD(Algorithm):
         return {name: torch.stack([each[name] for each in terms]).sum() for name in terms[0]}
 
     def outer_terms(self, sets: Sets) -> Terms:
-        """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi') of one task [MADOD, eq. outer-loss]."""
+        """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi'), summed over the tasks [MADOD, eq. outer-loss]."""
         how = self.config
         psi = self.adapted(sets, steps=how.inner_steps, first_order=how.first_order)
         query, pseudo = logits(psi, sets.query), logits(psi, sets.pseudo_ood)
-        risk = F.cross_entropy(query, sets.query_y)
-        margin = energy_margin(
-            energy(query, how.temperature), energy(pseudo, how.temperature), how.margin_in, how.margin_out
-        )
-        terms = {"loss": risk + self.margin_weight * margin, "risk": risk, "margin": margin}
+        known, unknown = (energy(part.flatten(0, 1), how.temperature) for part in (query, pseudo))
+        error, margin = risk(query, sets.query_y), energy_margin(known, unknown, how.margin_in, how.margin_out)
+        terms = {"loss": error + self.margin_weight * margin, "risk": error, "margin": margin}
         if how.outer_invariance:
             gap = invariance(query, logits(psi, sets.query_moved))
             terms |= {"loss": terms["loss"] + how.outer_invariance * gap, "invariance": gap}
-        return terms
+        return {name: sets.tasks * term for name, term in terms.items()}
 
     @property
     def margin_weight(self) -> float:
@@ -159,7 +173,7 @@ class MADOD(Algorithm):
         """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""
         how = self.config
         return adapt(
-            dict(self.net.head.named_parameters()),
+            {name: value.expand(sets.tasks, *value.shape) for name, value in self.net.head.named_parameters()},
             lambda psi: inner_loss(psi, sets, how.invariance),
             lr=how.inner_lr,
             steps=steps,
@@ -167,7 +181,7 @@ class MADOD(Algorithm):
         )
 
     def featurize(self, tasks: Sequence[Task]) -> list[Sets]:
-        """Return the features of every set of every task, from one pass through the backbone.
+        """Return the features of every set of every task, tasks of one shape side by side, from one backbone pass.
 
         One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
         """
@@ -185,7 +199,10 @@ class MADOD(Algorithm):
         s, q, o = (parts[: len(still)][i::3] for i in range(3))
         s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
         y = [(task.support.y, task.query.y) for task in tasks]
-        return [Sets(*features, *labels) for *features, labels in zip(s, q, o, s_moved, q_moved, y, strict=True)]
+        alike: dict[tuple[int, ...], list[tuple[Tensor, ...]]] = {}
+        for *sets, labels in zip(s, q, o, s_moved, q_moved, y, strict=True):
+            alike.setdefault(tuple(map(len, sets)), []).append((*sets, *labels))
+        return [Sets(*map(torch.stack, zip(*group, strict=True))) for group in alike.values()]
 
     def restyle(self, images: Tensor) -> Tensor:
         """x~ = G(x, v), v ~ N(0, I): the same content in a style drawn anew for every image."""
@@ -209,5 +226,5 @@ class MADOD(Algorithm):
             (sets,) = self.featurize([Task(support, nothing, nothing)])
         psi = self.adapted(sets, steps=self.config.adapt_steps or self.config.inner_steps, first_order=True)
         net = deepcopy(self.net)
-        net.head.load_state_dict({name: value.detach() for name, value in psi.items()})
+        net.head.load_state_dict({name: value[0].detach() for name, value in psi.items()})
         return net

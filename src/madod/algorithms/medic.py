@@ -68,7 +68,7 @@ class PairedClassifier(nn.Module):
 
     def forward(self, images: Tensor) -> Outputs:
         """Return features, logits and own scores."""
-        features = self.compute(self.featurizer, images)
+        features = self.compute(self.featurizer, images).to(self.head.weight.dtype)
         logits = self.head(features)
         yes = self.pairs(features).unflatten(1, (-1, 2)).softmax(2)[:, :, 1]
         return Outputs(features, logits, 1 - yes.gather(1, logits.argmax(1, keepdim=True))[:, 0])
@@ -79,7 +79,6 @@ class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
     Config = MedicConfig
-    compiles = False  # the virtual step differentiates through the backbone twice
     config: MedicConfig
     net: PairedClassifier
 

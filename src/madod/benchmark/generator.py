@@ -74,7 +74,7 @@ def generator(
             munit = _trained(split.source, steps, folder, key, progress, compute)
             translate = freeze(munit, architecture, compute).to(split.source.device)
             save(translate, folder / "generator.safetensors")
-            net = partial(build, backbone, weights=weights, compute=compute)
+            net = partial(build, backbone, weights=weights, compute=replace(compute, compiled=False))
             label = _source_classifier(split.source, net, _judge_config(weights), augment, folder, key, progress)
             _judge(translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))

@@ -28,8 +28,8 @@ class Classifier(nn.Module):
         compute.prepare(featurizer)
 
     def features(self, images: Tensor) -> Tensor:
-        """g(x): features (n, f) of images (n, c, h, w) in [0, 1], in float32."""
-        return self.compute(self.featurizer, images)
+        """g(x): features (n, f) of images (n, c, h, w) in [0, 1], in the head's number format."""
+        return self.compute(self.featurizer, images).to(self.head.weight.dtype)
 
     def forward(self, images: Tensor) -> Outputs:
         """Return features and logits of images (n, c, h, w) in [0, 1]."""

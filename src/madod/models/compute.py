@@ -20,7 +20,7 @@ WORTH_COMPILING = 128
 
 @dataclass(frozen=True)
 class Compute:
-    """What a network's passes are made of; inputs and outputs are float32 whatever happens between them."""
+    """What a network's passes are made of; weights are float32 whatever happens between input and output."""
 
     precision: Precision = "float32"
     channels_last: bool = False
@@ -35,14 +35,13 @@ class Compute:
                 net.compile(dynamic=False)
 
     def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
-        """Return what the network makes of images, in float32."""
+        """Return what the network makes of images or maps (n, c, h, w), in this precision."""
         if self.channels_last:
             images = images.contiguous(memory_format=torch.channels_last)
         if self.precision == "float32":
             return net(images, *others)
         with torch.autocast(images.device.type, torch.bfloat16):
-            out = net(images, *others)
-        return [part.float() for part in out] if isinstance(out, list) else out.float()
+            return net(images, *others)
 
 
 PLAIN = Compute()

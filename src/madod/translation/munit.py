@@ -48,19 +48,24 @@ def preset(shape: tuple[int, int, int]) -> tuple[Architecture, MunitConfig]:
     return sizes, MunitConfig() if sizes.width >= Architecture.width else MunitConfig(lr=1e-3)
 
 
+def wide(x: Tensor) -> Tensor:
+    """Return x in float32 at the least: losses are not added up in half precision."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 def distance(a: Tensor, b: Tensor) -> Tensor:
     """|a - b|, the l1 mean."""
-    return (a - b).abs().mean()
+    return (wide(a) - wide(b)).abs().mean()
 
 
 def adversarial_loss(judgements: list[Tensor]) -> Tensor:
     """mean (D(x~) - 1)^2, summed over scales: restylings should pass for real [Mao et al. 2017, eq. 9]."""
-    return torch.stack([(judgement - 1).square().mean() for judgement in judgements]).sum()
+    return torch.stack([(wide(judgement) - 1).square().mean() for judgement in judgements]).sum()
 
 
 def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
     """L_D = mean D(x~)^2 + mean (D(x) - 1)^2, summed over scales [Mao et al. 2017, eq. 9]."""
-    return torch.stack([judgement.square().mean() for judgement in fake]).sum() + adversarial_loss(real)
+    return torch.stack([wide(judgement).square().mean() for judgement in fake]).sum() + adversarial_loss(real)
 
 
 class Pass(NamedTuple):

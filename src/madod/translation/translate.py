@@ -34,7 +34,7 @@ class Translate(nn.Module):
         x, most = whole_quarters(images * 2 - 1), at_once(images)
         passes = zip(x.split(most), v.split(most), strict=True)
         moved = [self.compute(self.decoder, self.compute(self.content_encoder, part), style) for part, style in passes]
-        return (torch.cat(moved)[:, :, :height, :width] + 1) / 2
+        return (torch.cat(moved)[:, :, :height, :width].to(images.dtype) + 1) / 2
 
 
 def freeze(munit: Munit, architecture: Architecture, compute: Compute = PLAIN) -> Translate:
