@@ -71,7 +71,7 @@ def client(model):
         yield opened
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(folder):
     """The server as a person starts it."""
     with Served(folder, "--patience", 3) as running:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Self
 
+from tests.test_benchmarks import program
+
 
 class Served:
     """A running server: where it listens, what it holds, and how it ended."""
@@ -38,7 +40,7 @@ class Served:
 
     def memory(self) -> int:
         """Return the bytes that it holds, its decoders included."""
-        return memory(self.process.pid)
+        return int(program("serve_load").memory(self.process.pid))
 
     async def exchange(self, request: bytes, *, half: bool = False, patience: float = 20.0) -> bytes:
         """Send bytes, and return all that comes back until the server closes, answers once, or `half` leaves early."""
@@ -65,9 +67,3 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
     except asyncio.IncompleteReadError as error:
         return error.partial
     return head + body
-
-
-def memory(pid: int) -> int:
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
-    return int(text.partition("VmRSS:")[2].split()[0]) * 1024 + sum(memory(int(child)) for child in children)

@@ -52,6 +52,8 @@ def main(arguments: Sequence[str]) -> int:
     ):
         if not value >= 1:
             raise InputError(f"--{flag} {value} leaves nothing to serve: give 1 or more")
+    if not 0 <= how.port <= 65535:
+        raise InputError(f"there is no port {how.port}: give one up to 65535, or 0 for any that is free")
     if not 1 <= how.max_megapixels <= 100:
         raise InputError(f"--max-megapixels {how.max_megapixels} cannot be: give 1 to 100")
     try:
@@ -71,18 +73,18 @@ def main(arguments: Sequence[str]) -> int:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is their affair
     size = how.max_megabytes * MIB
     limits = Limits(
-        images=how.max_images, patience=how.patience, body_bytes=size, image_bytes=size, pixels=how.max_megapixels * 10**6,
-        held_bytes=max(size, Limits.held_bytes),
+        images=how.max_images, image_bytes=size, body_bytes=size, pixels=how.max_megapixels * 10**6,
+        held_bytes=max(size, Limits.held_bytes), patience=how.patience,
     )  # fmt: skip
     torch.set_num_threads(min(torch.get_num_threads(), max(1, cores() - limits.decoders)))
     model = load(how.model).to(torch_device(how.device))
-    if not is_loopback(how.host):
-        sys.stderr.write(
-            f"madod: warning: {how.host} can be reached from other machines, without a password or encryption; the "
-            "model's training pictures can be seen there too\n"
-        )
 
     def ready(address: str) -> None:
+        if not is_loopback(how.host):
+            sys.stderr.write(
+                f"madod: warning: {how.host} can be reached from other machines, without a password or encryption; the "
+                "model's training pictures can be seen there too\n"
+            )
         sys.stdout.write(f"{address}: open it in a browser, or POST pictures to {address}/predict; Ctrl-C ends it\n")
         sys.stdout.flush()
 

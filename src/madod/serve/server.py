@@ -55,8 +55,8 @@ def listening(host: str, port: int) -> socket.socket:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(place)
         door.listen(1024)
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise InputError(
             f"cannot listen on port {port} of {host} ({reason.lower()}): choose another --port or --host"
         ) from None
