@@ -11,7 +11,7 @@ import pytest
 from madod.report.html import VOID
 from madod.report.inputs import Page, Samples
 from madod.report.page import demo_page
-from madod.report.results import MISSING
+from madod.report.table import MISSING
 
 from .synthetic import demo
 

@@ -8,7 +8,8 @@ from PIL import Image
 
 from madod.report.html import Markup, join, table, tag
 from madod.report.pictures import LARGEST, picture, png
-from madod.report.results import MISSING, marked, percent
+from madod.report.results import marked, percent
+from madod.report.table import MISSING
 from madod.report.verdicts import OUTCOMES, outcomes
 from madod.report.words import listed
 

@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score
 
 from madod.report import plots
 from madod.report.embedding import densest, embed, subsample, widest
@@ -101,3 +102,12 @@ def test_learning_curves_take_what_is_there():
     assert "$" not in wide
     assert ">0.01<" in wide
     sound(plots.learning_curves([{"step": 3, "loss": 1.0}]))
+
+
+def test_precision_and_recall_print_the_area_and_the_base_rate():
+    rng = np.random.default_rng(0)
+    unknown = rng.random(200) < 0.2
+    score = rng.normal(size=200) + unknown
+    drawn = plots.precision_recall({"ERM": score}, unknown)
+    assert f"AUPR in percent: ERM {100 * average_precision_score(unknown, score):.1f}." in drawn
+    assert "no unknown images" in plots.precision_recall({"ERM": score}, np.zeros(200, dtype=bool))

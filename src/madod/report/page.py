@@ -8,7 +8,8 @@ from madod.report.evidence import feature_maps, histograms, pictures, rocs
 from madod.report.html import Markup, document, facts, figure, join, panels, paragraph, section, table, tag
 from madod.report.inputs import Gauge, Page
 from madod.report.pictures import picture, whole
-from madod.report.results import MISSING, reading, result_table, summary
+from madod.report.results import reading, result_table, summary
+from madod.report.table import MISSING
 from madod.report.words import OVERALL, RANKED, listed
 
 

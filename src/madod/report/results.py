@@ -6,9 +6,8 @@ from typing import Any
 from madod.report import words
 from madod.report.html import Markup, table, tag
 from madod.report.inputs import Cell, Page
+from madod.report.table import MISSING
 from madod.report.words import OVERALL, RANKED, Measure, Word
-
-MISSING = "\N{EN DASH}"
 
 
 def percent(value: float | None) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from madod.report import words
 from madod.report.html import Markup, document, facts, figure, paragraph, section, table, tag
 from madod.report.plots import energies, learning_curves
-from madod.report.results import MISSING
+from madod.report.table import MISSING
 
 MOST_CLASSES = 12
 """Classes up to which all confusions are shown as a square."""

@@ -1,0 +1,59 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+
+from madod.errors import InputError
+from madod.report.folders import features, history, seen
+from madod.report.overview import overview
+
+from .run_folders import CLASSES, write_run
+from .test_page import read
+
+
+def test_verdicts_and_features_and_history_are_read_back(tmp_path):
+    folder = write_run(tmp_path, "erm", "photo", "person")
+    found = seen(folder)
+    assert found is not None
+    assert found.classes == CLASSES
+    assert set(found.scores) == {"msp", "energy", "ddu"}
+    assert found.pictures.shape == (4, 24, 24, 3)
+    held = features(folder)
+    assert held is not None
+    assert held[0].shape == (120, 8)
+    assert history(folder)[-1] == {"step": 19, "loss": 0.1}
+
+
+def test_an_older_run_is_scored_from_its_logits(tmp_path):
+    from safetensors.numpy import load_file
+
+    folder = write_run(tmp_path, "erm", "photo", "person", verdicts=False)
+    logits = load_file(folder / "outputs.safetensors")["target.logits"].astype(np.float64)
+    found = seen(folder)
+    assert found is not None
+    np.testing.assert_allclose(found.scores["msp"], -log_softmax(logits, axis=1).max(axis=1))
+    np.testing.assert_allclose(found.scores["energy"], -logsumexp(logits, axis=1))
+    assert len(found.pictures) == 0
+
+
+def test_a_folder_with_a_record_alone_has_nothing_more(tmp_path):
+    assert seen(tmp_path) is None
+    assert features(tmp_path) is None
+    assert history(tmp_path) == []
+
+
+def test_a_broken_history_is_named(tmp_path):
+    tmp_path.joinpath("history.jsonl").write_text("{")
+    with pytest.raises(InputError, match=r"history.jsonl is not a run's history"):
+        history(tmp_path)
+
+
+def test_the_drawing_of_the_docs_is_the_one_that_the_code_makes():
+    drawn = overview()
+    read(drawn)
+    images = Path(__file__).parents[2] / "docs" / "images"
+    stored = (images / "overview.svg").read_text(encoding="utf-8")
+    pictures = r"base64,[^\"]*"  # packed as the machine's zlib packs them
+    assert re.sub(pictures, "", drawn) == re.sub(pictures, "", stored)
