@@ -2,6 +2,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,22 @@ def test_two_thousand_runs_open_in_two_seconds(many):
         assert time.perf_counter() - start < 2
         assert page.locator("span[data-for=runs]").inner_text().endswith("of 6,048 rows")
         assert said == []
+
+
+def test_a_plan_decides_what_is_shown_and_under_which_name(tmp_path, capsys):
+    from madod.benchmark.agenda import Agenda, Cell, Entry, checksum
+
+    runs, plan = tmp_path / "runs", tmp_path / "small.toml"
+    write_records(runs, algorithms=("erm", "madod"), seeds=1)
+    plan.write_text("")
+    arguments = ["report", str(runs), "--out", str(tmp_path / "out"), "--plan", str(plan)]
+    assert main(arguments) == 2
+    assert "madod bench run starts one" in capsys.readouterr().err
+    cell = Cell("pacs", "photo", ("person",))
+    entries = tuple(Entry(name, cell, 0, 0, f"pacs-{name}-photo-person-0") for name in ("erm", "madod"))
+    renamed = (entries[0], replace(entries[1], variant="ours"))
+    Agenda("small", checksum(plan), "training_domain", ("msp",), renamed).save(runs)
+    assert main(arguments) == 0
+    summary = (tmp_path / "out" / "tables" / "summary.txt").read_text(encoding="utf-8")
+    assert "ours" in summary
+    assert "MADOD" not in summary

@@ -126,7 +126,11 @@ def build(
             f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads
         ]
         notes = [SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spread)}"]
-    notes += [f"[ ] the paper's number, and ours less the paper's; {UNKNOWN_CLASSES}"] if numbers.beside else []
+    notes += (
+        [f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"]
+        if numbers.beside
+        else []
+    )
     notes += [f"{sign} {why}" for sign, why in numbers.signs.items()]
     counted = ("runs",) if rates else ()
     columns = tuple((head, name) for head in heads.values() for name in (*counted, *TITLES.values()))

@@ -159,7 +159,7 @@ def _flagged(training: Training) -> Markup:
     heads = ["known kept", "threshold", "held-out", "unseen domain", "hidden class", "your unknowns"]
     caption = (
         "Share of pictures called unknown when the threshold keeps so many of the held-out pictures. Held-out, unseen "
-        "domain: known classes, so few should be flagged; in an unseen domain more are than the threshold promises. "
+        "domain: known classes, so few should be flagged; the threshold promises it of held-out pictures alone. "
         "Hidden class, your unknowns: all should be. Bold: the threshold of the model; madod predict --keep and "
         "set_threshold(keep=...) take another."
     )
