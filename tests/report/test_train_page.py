@@ -45,8 +45,16 @@ def test_everything_is_said_and_escaped():
     assert "<my>" not in page
     assert "<fox>" not in page
     said = plain_text(page)
-    for words in ("&lt;my&gt; pictures", "87.5 %", "not checked: too few &lt;pictures&gt;", "day 60 50.0 % class 2 75.0 %",
-                  "class 0 class 2 9", "95% 1.5 5.0 % 12.5 % 25.0 % 50.0 %", "training 3.2", "for a quarter of the steps"):  # fmt: skip
+    for words in (
+        "&lt;my&gt; pictures",
+        "87.5 %",
+        "not checked: too few &lt;pictures&gt;",
+        "day 60 50.0 % class 2 75.0 %",
+        "class 0 class 2 9",
+        "95% 1.5 5.0 % 12.5 % 25.0 % 50.0 %",
+        "training 3.2",
+        "for a quarter of the steps",
+    ):
         assert words in said, words
     assert "<b>95%</b>" in page
     assert "<b>90%</b>" not in page
