@@ -75,6 +75,8 @@ def test_settings_of_one_algorithm_get_names(tmp_path, rng):
         run(f"ood-{domain}", domain, {"margin": 0.0})
         run(f"ce-{domain}", domain, {"invariance": 0.0, "margin": 0.0})
         run(f"first-{domain}", domain, {"first_order": True})
+        run(f"outer-{domain}", domain, {"outer_invariance": 1.0})
+        run(f"both-{domain}", domain, {"outer_invariance": 1.0, "invariance": 0.0})
         run(f"plain-{domain}", domain, {"margin": 0.0}, translate="augment")
     names = load_records(tmp_path).groupby("id")["method"].first().to_dict()
     assert names["full-photo"] == "madod"
@@ -82,6 +84,8 @@ def test_settings_of_one_algorithm_get_names(tmp_path, rng):
     assert names["ood-sketch"] == "madod, without R_OOD"
     assert names["ce-photo"] == "madod, CE only"
     assert names["first-photo"] == "madod, first_order on"
+    assert names["outer-photo"] == "madod, outer_invariance 1"
+    assert names["both-photo"] == "madod, invariance 0, outer_invariance 1"
     assert names["plain-photo"] == "madod, without R_OOD, translate augment"
 
 

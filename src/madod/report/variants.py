@@ -5,12 +5,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ABLATIONS = {
-    ("invariance", "margin"): "CE only",
-    ("invariance",): "without R_GI",
-    ("margin",): "without R_OOD",
-}
-"""What a switched-off weight of MADOD's losses is called in the paper, by the weights that are zero."""
+ABLATIONS = {(True, True): "CE only", (True, False): "without R_GI", (False, True): "without R_OOD"}
+"""What MADOD is called in the paper where the weights of R_GI, of R_OOD, or of both are zero."""
 Setting = tuple[str, str, Mapping[str, Any]]
 """Dataset, algorithm and everything else that decides numbers."""
 
@@ -51,11 +47,17 @@ def _changed(setting: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
 
 
 def _difference(setting: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    changed = _changed(setting, usual)
-    off = tuple(key for key in changed if key in ("invariance", "margin") and setting.get(key) == 0)
-    said = [ABLATIONS[off]] if off in ABLATIONS else []
-    rest = [key for key in changed if not (said and key in off)]
+    parts = (("invariance", "outer_invariance"), ("margin",))
+    off = [_off(setting, weights) and not _off(usual, weights) for weights in parts]
+    told = [key for weights, gone in zip(parts, off, strict=True) if gone for key in weights]
+    said = [ABLATIONS[off[0], off[1]]] if any(off) else []
+    rest = [key for key in _changed(setting, usual) if key not in told]
     return ", ".join([*said, *(f"{key} {_plain(setting.get(key))}" for key in rest)])
+
+
+def _off(setting: Mapping[str, Any], weights: Sequence[str]) -> bool:
+    """Tell whether a part of the loss has no weight at all; a setting without its first weight has no such part."""
+    return weights[0] in setting and not any(setting.get(weight) for weight in weights)
 
 
 def _plain(value: object) -> str:
