@@ -71,7 +71,7 @@ def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):
 def test_a_node_of_three_is_killed_while_it_works(tmp_path, ray):
     from ray.cluster_utils import Cluster as Nodes
 
-    text = MINI.replace("steps = 60", "steps = 600").replace("seeds = [0, 1]", "seeds = [0, 1, 2]")
+    text = MINI.replace("steps = 60", "steps = 150").replace("seeds = [0, 1]", "seeds = [0, 1, 2]")
     jobs = expand(written(tmp_path, text), None)[1]
     here, there = (Places(tmp_path / name, tmp_path / "cache") for name in ("here", "there"))
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
