@@ -4,6 +4,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -67,10 +68,15 @@ def test_everything_asked_for_is_there(html):
     assert "paper 88.68" in html
 
 
-def test_tables_and_numbers_lie_beside_the_page(folder):
+def test_tables_figures_and_numbers_lie_beside_the_page(folder):
     names = {path.name for path in (folder / "tables").iterdir()}
     shapes = ("summary", "per-domain", "statistics", "significance")
     assert names == {f"{shape}.{ending}" for shape in shapes for ending in ("txt", "md", "tex", "csv")}
+    figures = {path.stem: path.read_text(encoding="utf-8") for path in (folder / "figures").iterdir()}
+    assert {"ranks", "tsne-0", "tsne-1", "roc-ddu", "pr-energy", "energies-0", "learning-2"} <= set(figures)
+    for figure in figures.values():
+        assert ElementTree.fromstring(figure).tag == "{http://www.w3.org/2000/svg}svg"
+        assert "var(" not in figure
     assert len(folder.joinpath("records.csv").read_text().splitlines()) == 1 + 3 * (8 * 2 * 3 + 4)
 
 

@@ -18,7 +18,7 @@ ABOUT = """Make a report of all finished runs below a folder.
 
 DIR/index.html is one page that needs nothing else: the tables beside the paper's, paired differences, figures, every
 cell with the pictures that were got most confidently wrong, settings and provenance. DIR/tables holds every table as
-text, Markdown, LaTeX and CSV, DIR/records.csv every number."""
+text, Markdown, LaTeX and CSV, DIR/figures every figure as SVG, DIR/records.csv every number."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     """Read the records, write tables and page, and say where they are."""
     how = parse(Report, arguments, "report", ABOUT)
     from madod.report.bench_page import report_page
+    from madod.report.drawing import standalone
     from madod.report.frame import load_records
     from madod.storage import whole
 
@@ -50,8 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation"])
     with whole(how.out / "records.csv") as part:
         plain.to_csv(part, index=False)
+    page = report_page(frame, command=command, reference=how.reference, cell=how.cell)
+    for name, drawing in standalone(page).items():
+        with whole(how.out / "figures" / f"{name}.svg") as part:
+            part.write_text(drawing, encoding="utf-8")
     with whole(how.out / "index.html") as part:
-        part.write_text(report_page(frame, command=command, reference=how.reference, cell=how.cell), encoding="utf-8")
+        part.write_text(page, encoding="utf-8")
     sys.stdout.write(f"{how.out / 'index.html'}: open it in a browser\n")
     return 0
 

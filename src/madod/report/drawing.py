@@ -69,3 +69,21 @@ def _adapted(element: str, name: str) -> str:
     element = re.sub(r"#[0-9a-f]{6}\b", lambda colour: THEME.get(colour[0], colour[0]), element)
     element = element.replace("xlink:href=", "href=").replace('href="#', f'href="#{name}-')
     return element.replace('id="', f'id="{name}-').replace("url(#", f"url(#{name}-")
+
+
+def standalone(page: str) -> dict[str, str]:
+    """Return every drawing of a page by its name, each as an SVG file that needs no page: in light colours."""
+    found = re.findall(r'<svg [^>]*class="plot">.*?</svg>', page, flags=re.DOTALL)
+    return {_name(drawing): _alone(drawing) for drawing in found}
+
+
+def _name(drawing: str) -> str:
+    match = re.search(r'id="([^"]+)-figure_1"', drawing)
+    return match[1] if match else "figure"
+
+
+def _alone(drawing: str) -> str:
+    plain = re.sub(r"var\(--[\w-]+, (#[0-9a-f]{6})\)", r"\1", drawing).replace("currentColor", "#23282d")
+    fonts = "system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" font-family="{fonts}" color="#23282d" '
+    return plain.replace("<svg ", head, 1) + "\n"
