@@ -4,7 +4,8 @@
 
 MNIST is the folder of its four idx files. Runs whose record exists are not run again, so that it can be stopped and
 started; every record is written when its run ends, a run that fails is named and stops no other, and the table is made
-from the records that there are. `--only 1/2` and `--only 2/2` share the cells out between two machines.
+from the records that there are. `--only 1/2` and `--only 2/2` share the cells out between two machines. It needs torch,
+numpy, scikit-learn, pillow, safetensors and filelock, and nothing of the command line's.
 """
 
 import argparse

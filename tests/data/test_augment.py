@@ -1,9 +1,11 @@
+import math
 from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 
-from madod.data.augment import NONE, Augmentation, crop_and_flip, hue, luminance, recolour
+from madod.data.augment import LUMINANCE, NONE, Augmentation, crop_and_flip, hue, recolour
 
 
 def seeded(seed=0):
@@ -12,6 +14,14 @@ def seeded(seed=0):
 
 def pictures(n=8, channels=3, height=12, width=16, seed=0):
     return torch.rand(n, channels, height, width, generator=seeded(seed))
+
+
+def luminance(images):
+    return torch.einsum("c,nchw->nhw", torch.tensor(LUMINANCE), images)[:, None]
+
+
+def turned(images, turns):
+    return torch.einsum("nij,njhw->nihw", hue(turns), images)
 
 
 STRONG = Augmentation(crop=(0.3, 1.0), flip=0.5, jitter=1.0, grey=0.3)
@@ -114,15 +124,15 @@ def test_grey_takes_all_colour_from_its_share_of_images():
 def test_hue_keeps_grey_and_the_mean_of_the_channels():
     turns = torch.linspace(-0.5, 0.5, 8)
     grey = pictures(8, 1).expand(-1, 3, -1, -1)
-    torch.testing.assert_close(hue(grey, turns), grey, atol=1e-6, rtol=0)
+    torch.testing.assert_close(turned(grey, turns), grey, atol=1e-6, rtol=0)
     images = pictures()
-    torch.testing.assert_close(hue(images, turns).mean(1), images.mean(1), atol=1e-6, rtol=0)
-    torch.testing.assert_close(hue(images, turns).norm(dim=1), images.norm(dim=1), atol=1e-5, rtol=0)  # a rotation
+    torch.testing.assert_close(turned(images, turns).mean(1), images.mean(1), atol=1e-6, rtol=0)
+    torch.testing.assert_close(turned(images, turns).norm(dim=1), images.norm(dim=1), atol=1e-5, rtol=0)  # a rotation
 
 
 def test_a_third_of_a_turn_of_hue_carries_red_to_green():
     red = torch.tensor([1.0, 0.0, 0.0]).view(1, 3, 1, 1)
-    out = torch.cat([hue(red, torch.tensor([turns])) for turns in (0.0, 1 / 3, 2 / 3, 1.0)])[..., 0, 0]
+    out = torch.cat([turned(red, torch.tensor([turns])) for turns in (0.0, 1 / 3, 2 / 3, 1.0)])[..., 0, 0]
     torch.testing.assert_close(out, torch.eye(3)[[0, 1, 2, 0]], atol=1e-6, rtol=0)
 
 
@@ -130,3 +140,49 @@ def test_images_without_colour_are_cropped_and_not_recoloured():
     images = pictures(channels=1)
     out = replace(STRONG, crop=(1.0, 1.0), ratio=(1.0, 1.0), flip=0.0)(images, seeded())
     torch.testing.assert_close(out, images, atol=1e-5, rtol=0)
+
+
+def one_by_one(images, how, rng):
+    """The same augmentation step by step, as it is usually written."""
+    n, span = len(images), how.jitter
+
+    def draw(low, high):
+        return (torch.rand(n, generator=rng) * (high - low) + low).view(n, 1, 1, 1)
+
+    area, ratio = draw(*how.crop), draw(*map(math.log, how.ratio)).exp()
+    width, height = (area * ratio).sqrt().clamp(max=1), (area / ratio).sqrt().clamp(max=1)
+    across, down = draw(-1, 1) * (1 - width), draw(-1, 1) * (1 - height)
+    mirror = 1 - 2 * (draw(0, 1) < how.flip).float()
+    zero = torch.zeros_like(width)
+    theta = torch.cat([width * mirror, zero, across, zero, height, down], 1).view(n, 2, 3)
+    grid = F.affine_grid(theta, list(images.shape), align_corners=False)
+    images = F.grid_sample(images, grid, padding_mode="reflection", align_corners=False)
+    images = images * draw(1 - span, 1 + span)
+    mean = images.mean((1, 2, 3), keepdim=True)
+    images = mean + (images - mean) * draw(1 - span, 1 + span)
+    keep = (draw(0, 1) >= how.grey).float()
+    images = luminance(images) + (images - luminance(images)) * draw(1 - span, 1 + span) * keep
+    return turned(images, draw(-span, span).flatten()).clamp(0, 1)
+
+
+@pytest.mark.parametrize("how", [Augmentation(), STRONG, replace(STRONG, crop=(1.0, 1.0), ratio=(1.0, 1.0))])
+def test_all_in_one_is_one_by_one_with_the_same_draws(how):
+    images, ours, theirs = pictures(64), seeded(), seeded()
+    torch.testing.assert_close(how(images, ours), one_by_one(images, how, theirs), atol=1e-5, rtol=0)
+    assert torch.equal(ours.get_state(), theirs.get_state())
+
+
+def test_flips_alone_keep_every_bit():
+    images = pictures(64)
+    out = replace(NONE, flip=0.5)(images, seeded())
+    assert all(torch.equal(a, b) or torch.equal(a, b.flip(-1)) for a, b in zip(out, images, strict=True))
+    assert torch.equal(NONE(images, seeded()), images)
+
+
+def test_the_generator_moves_on_by_as_much_whatever_is_varied():
+    states = []
+    for how in (NONE, replace(NONE, crop=(0.5, 1.0)), replace(NONE, flip=0.5)):
+        rng = seeded()
+        how(pictures(), rng)
+        states.append(rng.get_state())
+    assert all(torch.equal(state, states[0]) for state in states)
