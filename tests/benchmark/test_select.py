@@ -1,14 +1,17 @@
 """Rules that pick a draw, on records made up for the purpose."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from madod.benchmark.agenda import Agenda, Cell, Entry
+from madod.benchmark.agenda import Agenda, Cell, Entry, checksum
+from madod.benchmark.jobs import expand
 from madod.benchmark.select import RULES, picked, picks
+from madod.benchmark.work import Places, perform
 from madod.cli.main import main
-from tests.benchmark.plans import written
+from tests.benchmark.plans import MINI, written
 
 CELL = Cell("digits", "neon", ("4",))
 DETECTORS = ("msp", "energy")
@@ -76,10 +79,6 @@ def test_equal_draws_leave_the_published_setting(tmp_path):
 
 
 def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
-    from dataclasses import replace
-
-    from madod.benchmark.agenda import checksum
-
     plan = written(tmp_path)
     replace(agenda(tmp_path), plan=plan.stem, sha256=checksum(plan)).save(tmp_path)
     assert main(["bench", "select", str(plan), "--runs", str(tmp_path)]) == 0
@@ -91,3 +90,20 @@ def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert [pick["draw"] for pick in facts["picks"]] == [0, 1, 2]
     assert facts["picks"][1]["cell"] == {"dataset": "digits", "test_domain": "neon", "unknown": ["4"]}
+
+
+def test_selection_inside_the_sources_from_plan_to_pick(tmp_path, capsys):
+    text = MINI[: MINI.index("[[variants]]")].replace("steps = 60", "steps = 2").replace("[0, 1]", "[0]")
+    plan = written(tmp_path, 'selection = "leave_one_domain_out"\n' + text)
+    found, jobs = expand(plan, None)
+    found.save(tmp_path / "runs")
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    assert [perform(job, places).outcome for job in jobs] == ["done"] * 4
+    inner = sorted((tmp_path / "runs" / "inner").glob("*/record.json"))
+    assert [file.parent.name.split("-")[0] for file in inner] == ["digits~neon~4"] * 3
+    assert main(["bench", "select", str(plan), "--runs", str(places.runs), "--json"]) == 0
+    by_rule = {pick["rule"]: pick for pick in json.loads(capsys.readouterr().out)["picks"]}
+    assert by_rule["leave_one_domain_out"]["runs"] == 3
+    assert by_rule["leave_one_domain_out"]["detector"] in DETECTORS
+    assert main(["bench", "table", str(plan), "--runs", str(places.runs)]) == 0
+    assert "digits~" not in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import time
 import uuid
 from contextlib import ExitStack
 from dataclasses import replace
@@ -86,6 +87,8 @@ class Cluster:
         if self.out:
             ready, _ = self.ray.wait(list(self.out), num_returns=1, timeout=0 if ends else timeout)
             ends += [self._end(task) for task in ready]
+        elif not ends:
+            time.sleep(timeout)  # no node is there
         return ends
 
     def close(self) -> None:

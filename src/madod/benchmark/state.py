@@ -5,13 +5,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from madod.benchmark.claim import Beat, heartbeat, held
 from madod.storage import write_json
 
 RECORD, FAILURE = "record.json", "failure.json"
 Kind = Literal["done", "running", "failed", "left"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class State(NamedTuple):
@@ -38,7 +39,7 @@ class Overview(NamedTuple):
 
     def in_words(self) -> str:
         """Say the counts in one line."""
-        return ", ".join(f"{self.counts[kind]} {kind}" for kind in ("done", "running", "failed", "left"))
+        return ", ".join(f"{self.counts[kind]} {kind}" for kind in KINDS)
 
 
 def overview(runs: Path, folders: Iterable[str], detectors: Iterable[str]) -> Overview:

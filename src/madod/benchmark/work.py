@@ -55,8 +55,10 @@ def perform(job: Job, places: Places) -> Ended:
     try:
         with claimed(folder) as claim:
             return Ended(job.folder, "busy") if claim is None else attempt(job, places, claim)
-    except OSError as error:
-        return Ended(job.folder, "failed", f"the system refused: {error}")
+    except (OSError, InputError) as error:  # not even the reason could be written
+        return Ended(
+            job.folder, "failed", f"{error}" if isinstance(error, InputError) else f"the system refused: {error}"
+        )
 
 
 def attempt(job: Job, places: Places, claim: Claim) -> Ended:

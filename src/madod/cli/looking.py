@@ -84,7 +84,7 @@ def agenda_of(how: Place) -> "Agenda":
 
 def status(arguments: Sequence[str]) -> int:
     """Say how every run stands; 0 where all are done."""
-    from madod.benchmark.state import overview
+    from madod.benchmark.state import KINDS, overview
     from madod.cli.sweeping import duration
 
     how = parse(Look, arguments, "bench status", ABOUT_STATUS)
@@ -92,7 +92,9 @@ def status(arguments: Sequence[str]) -> int:
     seen = overview(how.runs, agenda.folders, agenda.detectors)
     if how.json:
         states = {folder: {"state": state.kind, "reason": state.reason} for folder, state in seen.states.items()}
-        sys.stdout.write(json.dumps({"counts": dict(seen.counts), "runs": states}, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps({"counts": {kind: seen.counts[kind] for kind in KINDS}, "runs": states}, indent=2) + "\n"
+        )
         return 0
     sys.stdout.write(f"{seen.in_words()}\n")
     for folder in seen.of("running"):
