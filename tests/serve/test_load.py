@@ -6,7 +6,7 @@ from tests.test_benchmarks import program
 
 
 def test_a_little_load_gets_no_error(folder):
-    seen = program("serve_load").measure(folder, clients=20, seconds=2.0, images=8)
+    seen = program("serve_load").measure(folder, clients=20, seconds=2.0, images=8, reference=0.2)
     assert seen["errors"] == 0, seen
     assert seen["requests"] > 20
     assert seen["MiB after"] < seen["MiB at rest"] + 200

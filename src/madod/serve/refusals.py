@@ -1,0 +1,46 @@
+"""Whatever is refused, wherever it is, as one sentence."""
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from madod.errors import nearest
+from madod.serve.answers import Problem
+from madod.serve.description import Options
+from madod.serve.uploads import plain
+
+PLAIN = {
+    "Not Found": "there is nothing at this address: GET / has the page, GET /openapi.json all addresses",
+    "Method Not Allowed": "this address does not take this method: GET /openapi.json has all addresses",
+}
+"""Sentences in the place of words that say less."""
+
+
+def told(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer as JSON."""
+    return Response(answer.model_dump_json(exclude_defaults=True), status, headers, "application/json")
+
+
+async def refused(_: Request, error: Exception) -> Response:
+    """Answer a refusal with its sentence."""
+    assert isinstance(error, HTTPException)
+    said = Problem(error=PLAIN.get(error.detail, error.detail))
+    return told(said, error.status_code, dict(error.headers or {}))
+
+
+async def misread(_: Request, error: Exception) -> Response:
+    """Answer options that cannot be with what is wrong about the first."""
+    assert isinstance(error, RequestValidationError)
+    first, known = error.errors()[0], tuple(Options.model_fields)
+    name, reason = plain(str(first["loc"][-1])), first["msg"]
+    if first["type"] == "extra_forbidden":
+        sentence = f"there is no option {name!r}{nearest(name, known)}; there are: {', '.join(known)}"
+    else:
+        sentence = f"{name} is not what it can be: {reason[:1].lower()}{reason[1:]}"
+    return told(Problem(error=sentence), 422)
+
+
+async def misled(_: Request, error: Exception) -> Response:
+    """Answer what our own code refuses."""
+    return told(Problem(error=str(error)), 422)
