@@ -66,6 +66,18 @@ def test_train_shows_the_fields_of_the_algorithm_that_is_named(capsys):
     assert "--anneal" in shown["irm"]
 
 
+def test_flags_that_a_method_has_no_use_for_are_not_offered(capsys):
+    shown = {}
+    for algorithm in ("madod", "erm"):
+        with pytest.raises(SystemExit):
+            main(["train", "--algorithm", algorithm, "--help"])
+        shown[algorithm] = capsys.readouterr().out
+    assert "--batch" in shown["erm"]
+    assert "--batch" not in shown["madod"]
+    assert main(["train", "digits", "--out", "nowhere", "--batch", "3"]) == 2
+    assert "--batch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", PACKAGES)
 def test_lists_are_sorted_and_say_something_of_everything(kind, capsys):
     assert main(["list", kind, "--json"]) == 0

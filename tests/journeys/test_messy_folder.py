@@ -2,8 +2,12 @@
 
 import io
 import json
+import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -217,3 +221,29 @@ def test_long_work_says_how_far_it_is(trained, home, here, monkeypatch):
     assert said.code == 0
     assert "54 pictures done, " in said.err
     assert here("predict", home / "out", cows, "--format", "json", "--quiet").err == ""
+
+
+@pytest.mark.long
+def test_killed_anywhere_it_ends_with_the_same_bits(tmp_path):
+    """Three kills at random: in the survey, the check or the training."""
+    root = messy(tmp_path / "pictures")
+    rng = np.random.default_rng(0)
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        words = ["train", root, "--out", tmp_path / name, "--cache", tmp_path / f"{name} cache", "--skip-bad", "--quiet",
+                 "--steps", 60, "--translate", "augment", "--device", "cpu"]  # fmt: skip
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        return subprocess.Popen([sys.executable, "-m", "madod.cli.main", *map(str, words)], env=environment)
+
+    began = time.monotonic()
+    assert start("whole").wait() == 0
+    took = time.monotonic() - began
+    for _ in range(3):
+        process = start("killed")
+        time.sleep(rng.uniform(0.2, 0.8) * took)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert start("killed").wait() == 0
+    for name in ("check.json", "model/model.safetensors", "model/gallery.safetensors"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+    assert not (tmp_path / "killed" / "check").exists()
