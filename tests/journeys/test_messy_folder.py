@@ -230,8 +230,8 @@ def test_killed_anywhere_it_ends_with_the_same_bits(tmp_path):
     rng = np.random.default_rng(0)
 
     def start(name: str) -> subprocess.Popen[bytes]:
-        words = ["train", root, "--out", tmp_path / name, "--cache", tmp_path / f"{name} cache", "--skip-bad", "--quiet",
-                 "--steps", 60, "--translate", "augment", "--device", "cpu"]  # fmt: skip
+        words = ["train", root, "--out", tmp_path / name, "--cache", tmp_path / f"{name} cache", "--skip-bad",
+                 "--quiet", "--steps", 60, "--translate", "augment", "--device", "cpu"]  # fmt: skip
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         return subprocess.Popen([sys.executable, "-m", "madod.cli.main", *map(str, words)], env=environment)
 
