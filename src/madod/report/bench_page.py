@@ -1,5 +1,6 @@
 """A folder of runs as one self-contained page that a supervisor can be sent."""
 
+import re
 from collections import Counter
 from importlib.resources import files
 
@@ -21,9 +22,6 @@ PAPERS_ABLATION = (
     "The paper's own bars, also means of three: PACS full 83.89 AUROC and 40.82 AUPR, without R_GI 72.74 AUROC; "
     "ColoredMNIST 38.53 AUPR full and 12.92 without R_OOD."
 )
-
-COMMIT = 40
-"""How much of a version is shown."""
 
 
 def report_page(frame: pd.DataFrame, *, command: str = "", reference: str = "madod", cell: str | None = None) -> str:
@@ -144,7 +142,11 @@ def runs(frame: pd.DataFrame) -> Markup:
 def provenance(frame: pd.DataFrame, command: str) -> Markup:
     """What made the runs, how long they took, and how G was judged."""
     each = frame.drop_duplicates("folder")
-    counted = Counter((key, str(value)[:COMMIT]) for versions in each["versions"] for key, value in versions.items())
+    counted = Counter(
+        (key, re.sub(r"[0-9a-f]{40}", lambda commit: commit[0][:10], str(value)))
+        for versions in each["versions"]
+        for key, value in versions.items()
+    )
     versions = [[key, value, f"{count:,}"] for (key, value), count in sorted(counted.items())]
     hours = each.groupby("method", sort=False)["seconds"].agg(["sum", "median"])
     times = [
