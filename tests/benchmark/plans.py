@@ -17,7 +17,10 @@ steps = 60
 [[variants]]
 name = "CE only"
 algorithm = "madod"
-hparams = { invariance = 0, outer_invariance = 0, margin = 0 }
+hparams = { tasks = 1, invariance = 0, outer_invariance = 0, margin = 0 }
+
+[hparams.erm]
+batch = 8
 """
 
 

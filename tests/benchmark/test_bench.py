@@ -106,6 +106,7 @@ def test_killed_twice_a_sweep_ends_with_the_records_of_an_undisturbed_one(tmp_pa
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3000)
 def test_the_smoke_plan_killed_five_times_at_random(tmp_path):
     draw = random.Random(5)
     plan, killed, straight = PLANS / "smoke.toml", tmp_path / "killed", tmp_path / "straight"
@@ -118,19 +119,20 @@ def test_the_smoke_plan_killed_five_times_at_random(tmp_path):
         now = records(killed)
         assert all(now[name] == content for name, content in before.items())
         before = now
-    process = start(plan, killed)
-    _, errors = process.communicate()
-    assert process.returncode == 0, errors.decode()
+    for home in (killed, straight):
+        process = start(plan, home)
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
     after = records(killed)
+    assert len(before) < len(after) == 8
     assert all(after[name] == content for name, content in before.items())
-    undisturbed(plan, straight)
     same(after, records(straight))
     generators = [sorted(home.glob("cache/generators/*/generator.safetensors")) for home in (killed, straight)]
     assert [f.read_bytes() for f in generators[0]] == [f.read_bytes() for f in generators[1]]
 
 
 def test_ctrl_c_stops_it_with_one_sentence_and_two_sweeps_share_the_work(tmp_path):
-    plan = written(tmp_path, MINI.replace("steps = 60", "steps = 400"))
+    plan = written(tmp_path, MINI.replace("steps = 60", "steps = 5000"))
     first, second = start(plan, tmp_path), start(plan, tmp_path)
     wait_for(tmp_path, "heartbeat.json", first)
     while second.poll() is None and len(list((tmp_path / "runs").rglob("heartbeat.json"))) < 3:

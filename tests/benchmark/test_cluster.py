@@ -68,6 +68,7 @@ def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_a_node_of_three_is_killed_while_it_works(tmp_path, ray):
     from ray.cluster_utils import Cluster as Nodes
 

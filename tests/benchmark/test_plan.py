@@ -97,7 +97,7 @@ def test_a_plan_becomes_runs_and_shared_ones_are_there_once(tmp_path):
     assert by_variant["erm"] == by_variant["erm, plain"]
     job = next(job for job in jobs if job.spec.algorithm == "madod")
     assert job.folder == job.spec.id
-    expected = hparams("madod", {"invariance": 0.0, "outer_invariance": 0.0, "margin": 0.0})
+    expected = hparams("madod", {"tasks": 1, "invariance": 0.0, "outer_invariance": 0.0, "margin": 0.0})
     assert job.spec.hparams == expected
     assert [type(v) for v in job.spec.hparams.values()] == [type(v) for v in expected.values()]
     agenda.save(tmp_path)
