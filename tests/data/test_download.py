@@ -2,8 +2,6 @@
 
 import hashlib
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -13,40 +11,10 @@ from madod.data.download import Source, fetch
 from madod.data.mnist import FILES
 from madod.errors import InputError
 from tests.data.miniatures import write_mnist
+from tests.data.server import running
 
 CONTENT = bytes(range(256)) * 4000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
-
-
-class Server(ThreadingHTTPServer):
-    """Serves `files`; of a request it sends at most `most` bytes; it may not know ranges."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.most, self.ranges, self.asked = {"/file": CONTENT}, None, True, []
-
-    def address(self, name="file"):
-        return f"http://127.0.0.1:{self.server_port}/{name}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        wanted = self.headers.get("Range")
-        self.server.asked.append(wanted)
-        content = self.server.files.get(self.path)
-        if content is None:
-            return self.send_error(404)
-        start = int(wanted[6:-1]) if wanted and self.server.ranges else 0
-        if start and start >= len(content):
-            return self.send_error(416)
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        self.wfile.write(content[start:][: self.server.most])
-        return None
-
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -56,11 +24,8 @@ def _no_proxy(monkeypatch):
 
 @pytest.fixture
 def server():
-    with Server() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
+    with running({"/file": CONTENT}) as server:
         yield server
-        server.shutdown()
 
 
 @pytest.fixture

@@ -67,8 +67,9 @@ class Train:
     ResNet-50 do not show by their shapes which they are for: resnet50 is v1.5 (3x3 convolutions carry the strides:
     torchvision's weights), resnet50_v1 v1 (the first 1x1 do)."""
     pretrained: Annotated[str | None, tyro.conf.arg(metavar="FILE|NAME|none")] = None
-    """Weights that the backbone starts with: a .safetensors, .pth or .pt file, efficientnet_lite0 (a package), or
-    none; efficientnet_lite0's own where that is the backbone and they are installed."""
+    """Weights that the backbone starts with: a .safetensors, .pth or .pt file, efficientnet_lite0 (a package),
+    resnet18, resnet50 or resnet50_imagenet1k_v2 (torchvision's, fetched once), or none; efficientnet_lite0's own where
+    that is the backbone and they are installed."""
     translate: Literal["munit", "augment"] | None = None
     """G, or plain augmentation in its place; G, but for your own pictures above 64 px on a CPU."""
     translate_steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
@@ -164,7 +165,8 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     opening = Opening(how.root, how.size, how.skip_bad, how.cache, how.test_domain, how.ood_class)
     wishes = Wishes(how.size, how.backbone, how.pretrained, how.steps, how.translate, how.translate_steps, how.check)
     seen = look(how.data, opening, wishes, how.algorithm, device, progress)
-    choice, weights = seen.choice, pretrained(seen.choice.pretrained)
+    choice = seen.choice
+    weights = pretrained(choice.pretrained, cache=cache_folder(how.cache), progress=progress)
     _, given = arguments_of(arguments, choice)
     spec = spec_of(
         how.data, opening, choice, algorithm=how.algorithm, given=given, weights=weights, seed=how.seed,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from madod.errors import InputError
 from madod.models.backbones import check_backbone
-from madod.models.pretrained import PACKAGED
+from madod.models.pretrained import PACKAGED, backbone_of
 from madod.models.pretrained import pretrained as read_pretrained
 
 Check = Literal["short", "full", "none"]
@@ -96,8 +96,8 @@ def installed() -> bool:
 
 
 def _backbone(wishes: Wishes, size: int, ready: bool) -> str:
-    if wishes.pretrained in PACKAGED:
-        return PACKAGED[wishes.pretrained].backbone
+    if named := backbone_of(wishes.pretrained):
+        return named
     if wishes.pretrained not in (None, "none"):
         read_pretrained(wishes.pretrained)  # what is no file of weights at all is refused as such
         raise InputError(f"--pretrained {wishes.pretrained} needs the network that it is for: give --backbone too")

@@ -1,10 +1,13 @@
-"""Pretrained weights by a file's path or a package's name, put into a network that they fit."""
+"""Pretrained weights by a file's path, a package's name or a published name, put into a network that they fit."""
 
 from collections.abc import Collection
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+from madod.data.cache import cache_dir
+from madod.data.download import Progress, Source, fetch
 from madod.errors import InputError, nearest
 from madod.models.layers import Featurizer
 from madod.models.weights import COUNTER, Weights, read_file
@@ -33,19 +36,57 @@ PACKAGED = {
 }
 
 
-def pretrained(source: str) -> Weights | None:
-    """Return the weights of a package's set or of a .safetensors, .pth or .pt file; nothing for "none"."""
+class Published(NamedTuple):
+    """Weights that torchvision publishes; the file's name carries how its checksum starts."""
+
+    file: str
+    backbone: str
+    strides: str = ""
+    """Where bottlenecks carry their strides, for networks that have such."""
+
+
+MIRRORS = ("https://download.pytorch.org/models/",)
+PUBLISHED = {
+    "resnet18": Published("resnet18-f37072fd.pth", "resnet18"),
+    "resnet50": Published("resnet50-0676ba61.pth", "resnet50", "v1.5"),
+    "resnet50_imagenet1k_v2": Published("resnet50-11ad3fa6.pth", "resnet50", "v1.5"),
+}
+
+
+def pretrained(source: str, *, cache: Path | None = None, progress: Progress | None = None) -> Weights | None:
+    """Return the weights of a .safetensors, .pth or .pt file, of a package or of a published name; none for "none".
+
+    What is published is fetched once, into `weights` of the cache.
+    """
     if source == "none":
         return None
     if source in PACKAGED:
         return _packaged(source, PACKAGED[source])
+    if source in PUBLISHED:
+        return _published(PUBLISHED[source], (cache or cache_dir()) / "weights", progress)
     if not Path(source).is_file():
-        names = ("none", *PACKAGED)
+        names = ("none", *PACKAGED, *PUBLISHED)
         raise InputError(
             f"there is no file of weights {source!r}{nearest(source, names)}: give a .safetensors, .pth or .pt file, "
             f"or one of: {', '.join(names)}"
         )
     return read_file(Path(source))
+
+
+def backbone_of(name: str | None) -> str | None:
+    """Return the network that weights of a name are for; nothing for a file."""
+    known: dict[str | None, Packaged | Published] = {**PACKAGED, **PUBLISHED}
+    return known[name].backbone if name in known else None
+
+
+def _published(wanted: Published, folder: Path, progress: Progress | None) -> Weights:
+    start = Path(wanted.file).stem.rpartition("-")[2]
+    source = Source(wanted.file, tuple(mirror + wanted.file for mirror in MIRRORS), start)
+    file = fetch(source, folder, cache=folder, progress=progress)
+    weights = read_file(file)
+    if not weights.sha256.startswith(start):
+        raise InputError(f"{file} is not the file that was published: delete it, or get it again")
+    return replace(weights, facts={"stride": wanted.strides})
 
 
 def _packaged(name: str, wanted: Packaged) -> Weights:
