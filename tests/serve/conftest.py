@@ -1,11 +1,11 @@
 """A small model of the embedded digits, and the server of it in this process and in one of its own."""
 
 import io
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
-from fastapi.testclient import TestClient
 from PIL import Image
 
 from madod.benchmark.record import RunSpec
@@ -16,6 +16,10 @@ from madod.serve.app import application
 from madod.serve.front import Front
 from madod.serve.limits import Limits
 from tests.serve.process import Served
+
+with warnings.catch_warnings():  # it would rather have another client than the one that everybody has
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
 
 
 @pytest.fixture(scope="session")
