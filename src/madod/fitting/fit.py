@@ -176,7 +176,7 @@ def fit(
     wishes = Wishes(size, backbone, pretrained, steps, translate, translate_steps, check)
     seen = look(str(folder), opening, wishes, algorithm, where, progress)
     choice = seen.choice
-    weights = read_pretrained(choice.pretrained)
+    weights = read_pretrained(choice.pretrained, cache=opening.cache or cache_dir(), progress=progress)
     given = with_presets(algorithm, {**choice.preset, **(hparams or {})}, pretrained=weights is not None)
     spec = spec_of(
         str(folder), opening, choice, algorithm=algorithm, given=given, weights=weights, seed=seed,
