@@ -69,7 +69,10 @@ def opening(frame: pd.DataFrame, reference: str) -> Markup:
 
 def short(frame: pd.DataFrame, reference: str, against: str = "erm") -> list[str]:
     """Return the answer, a sentence a dataset: the reference less plain training, paired over cells."""
-    wide = wide_cells(by_cell(frame), "auroc", "mean")
+    numbers = by_cell(frame)
+    wide, how = wide_cells(numbers, "auroc", "declared"), "by the detectors declared beforehand"
+    if wide is None:
+        wide, how = wide_cells(numbers, "auroc", "mean"), "mean of three detectors"
     title, other = words.method(reference), words.method(against)
     if wide is None or reference not in wide or against not in wide:
         return [f"There are no runs of both {title} and {other} with all of MSP, Energy and DDU to compare."]
@@ -79,9 +82,10 @@ def short(frame: pd.DataFrame, reference: str, against: str = "erm") -> list[str
         if len(difference):
             one = compare(difference.to_numpy())
             sure = f", 95 % interval {signed(one.low)} to {signed(one.high)}" if one.low == one.low else ""
+            cells = f"{one.cells} cell{'s' * (one.cells > 1)}"
             said.append(
-                f"On {words.dataset(str(dataset))} {title} less {other} is {signed(one.mean)} points of AUROC (mean of "
-                f"three detectors, paired over {one.cells} cell{'s' * (one.cells > 1)}{sure})."
+                f"On {words.dataset(str(dataset))} {title} less {other} is {signed(one.mean)} points of AUROC ({how}, "
+                f"paired over {cells}{sure})."
             )
     return said
 

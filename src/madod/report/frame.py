@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from madod.errors import InputError
+from madod.report.declared import declared
 from madod.report.variants import named
 
 RECORD = "record.json"
@@ -28,7 +29,7 @@ def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) ->
 
     `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. With `chosen`,
     pairs of a run's folder below `runs` and the name of its method, only those are read, under these names. A run that
-    was tested on nothing has one row without a detector.
+    was tested on nothing has one row without a detector. `declared` is the detector that was chosen beforehand.
     """
     if chosen is None:
         records = list(_unique(_read(file) for file in record_files(runs)))
@@ -40,6 +41,8 @@ def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) ->
         raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
+    names_of = declared(runs)
+    frame["declared"] = [names_of.get(algorithm, names_of.get("", "")) for algorithm in frame["algorithm"]]
     return frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True)
 
 

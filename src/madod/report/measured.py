@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+from madod.report.declared import declared_rows
 from madod.report.frame import CELL
 from madod.report.paper import METRICS, printed
 
@@ -13,17 +14,23 @@ KEYS = ["dataset", "domain", "method", "detector", "metric"]
 def measured(frame: pd.DataFrame, *, by_domain: bool = False) -> pd.DataFrame:
     """Return value and standard error in percent, and the number of runs, by `KEYS`; domain is empty for the summary.
 
-    Beside every detector by itself stand "mean", the mean over the paper's three run by run, and "best", the best of
-    the three after the fact, metric by metric, as in the paper's starred rows.
+    Beside every detector by itself stand "declared", the one chosen beforehand, where one was; "mean", the mean over
+    the paper's three run by run; and "best", the best of the three after the fact, metric by metric, as in the paper's
+    starred rows.
     """
     tested = frame.dropna(subset=["detector"])
-    tested = pd.concat([tested, mean_of_three(tested)], ignore_index=True)
+    tested = with_rows_beside(tested)
     tested = tested.assign(domain=tested["test_domain"] if by_domain else "")
     long = tested.melt([*KEYS[:-1]], list(METRICS), "metric").dropna(subset="value")
     found = long.groupby(KEYS, sort=False)["value"].agg(["mean", "sem", "size"]).reset_index()
     found = found.rename(columns={"mean": "value", "sem": "error", "size": "runs"})
     found[["value", "error"]] *= 100
     return pd.concat([found, best_of_three(found)], ignore_index=True)
+
+
+def with_rows_beside(tested: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows, and beside them those of the mean of three and of the detector declared beforehand."""
+    return pd.concat([tested, mean_of_three(tested), declared_rows(tested)], ignore_index=True)
 
 
 def mean_of_three(tested: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from madod.report.measured import THREE
 from madod.report.paper import printed
 
-AFTER_THE_FACT = ("mean", "best")
+BESIDE = ("declared", "mean", "best")
 """Rows that stand beside the detectors and are not ranked among them."""
 
 
@@ -31,8 +31,8 @@ def methods_in_order(names: Iterable[str]) -> list[str]:
 
 
 def detectors_in_order(names: Iterable[str]) -> list[str]:
-    """Return the paper's three, the others by name, then the method's own score, the mean and the best of three."""
-    last = ("own", *AFTER_THE_FACT)
+    """Return the paper's three, the others by name, then the method's own score and the rows beside them."""
+    last = ("own", *BESIDE)
     there = set(names)
     others = sorted(there - {*THREE, *last})
     return [name for name in (*THREE, *others, *last) if name in there]

@@ -11,7 +11,7 @@ from madod.report import words
 from madod.report.forms import Form, written
 from madod.report.frame import load_records
 from madod.report.measured import KEYS, base_rates, measured, paper_numbers
-from madod.report.order import AFTER_THE_FACT, detectors_in_order, in_order, methods_in_order
+from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
 from madod.report.significance import comparisons
 from madod.report.statistics import statistics
@@ -28,8 +28,9 @@ SUMMED = (
     "seeds count once a seed)"
 )
 RANKED = (
-    "best and second best are marked among single detectors with all runs there; 'mean of 3' and 'best of 3 *' stand "
-    "beside them, the latter picked after the fact, metric by metric, as the paper's starred rows are"
+    "best and second best are marked among single detectors with all runs there; 'declared beforehand', 'mean of "
+    "3' and 'best of 3 *' stand beside them, the last picked after the fact, metric by metric, as the paper's starred "
+    "rows are"
 )
 
 
@@ -116,7 +117,7 @@ def build(
         for detector in detectors_in_order(found.loc[found["method"] == method, "detector"]):
             items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
             names = (words.method(method), words.detector(detector).title)
-            rows.append(Row(names, tuple(items), rank_all or detector not in AFTER_THE_FACT))
+            rows.append(Row(names, tuple(items), rank_all or detector not in BESIDE))
     notes: list[str] = []
     if rates:
         rows.append(

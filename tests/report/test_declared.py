@@ -1,0 +1,36 @@
+import pytest
+
+from madod.errors import InputError
+from madod.report.frame import load_records
+from madod.report.significance import by_cell, comparisons
+from madod.report.tables import render, summary
+
+from .records import write_records
+from .test_tables import entry
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"madod": "ddu", "erm": "msp"}', '{"detector": "msp", "madod": {"detector": "ddu", "why": "inner folds"}}'],
+)
+def test_each_method_is_shown_and_compared_by_its_declared_detector(tmp_path, text):
+    write_records(tmp_path)
+    (tmp_path / "detector.json").write_text(text)
+    frame = load_records(tmp_path)
+    table = summary(frame)
+    for method, detector in (("MADOD", "DDU"), ("ERM", "MSP")):
+        shown = entry(table, method, "declared beforehand", "PACS", "AUROC")
+        assert shown.value == entry(table, method, detector, "PACS", "AUROC").value
+        assert not shown.mark
+    cells = by_cell(frame)["auroc"].unstack("method")
+    expected = (cells.xs("ddu", level="detector")["madod"] - cells.xs("msp", level="detector")["erm"]).mean()
+    row = next(row for row in comparisons(frame).rows if row.names == ("PACS", "ERM", "AUROC", "declared beforehand"))
+    assert row.items[1] == f"{expected:+.1f}"
+
+
+def test_nothing_declared_is_nothing_shown_and_a_broken_file_is_named(tmp_path):
+    write_records(tmp_path)
+    assert "declared" not in render(tmp_path, "summary").partition("percent, mean")[0]
+    (tmp_path / "detector.json").write_text("[]")
+    with pytest.raises(InputError, match=r"detector\.json names no detectors"):
+        load_records(tmp_path)
