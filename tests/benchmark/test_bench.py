@@ -14,7 +14,9 @@ import pytest
 
 from madod.benchmark.claim import held
 from madod.benchmark.jobs import expand
+from madod.benchmark.sweep import Tally
 from madod.benchmark.work import Places, perform
+from madod.cli.bench import said
 from madod.cli.main import main
 from tests.benchmark.plans import MINI, written
 
@@ -91,9 +93,9 @@ def test_killed_twice_a_sweep_ends_with_the_records_of_an_undisturbed_one(tmp_pa
         assert (counts["done"], counts["running"]) == (len(before), 0)  # dead processes run nothing
     assert 1 <= len(before) < 4
     process = start(plan, killed)
-    said, errors = process.communicate()
+    words_of_it, errors = process.communicate()
     assert process.returncode == 0, errors.decode()
-    assert said.decode().startswith("4 done, 0 running, 0 failed, 0 left")
+    assert words_of_it.decode().startswith("4 done, 0 running, 0 failed, 0 left")
     after = records(killed)
     assert all(after[name] == content for name, content in before.items())  # nothing is done twice
     undisturbed(plan, straight)
@@ -154,6 +156,7 @@ def test_ctrl_c_stops_it_with_one_sentence_and_two_sweeps_share_the_work(tmp_pat
 
 STATUS = """
 import sys
+from madod.cli.bench import said
 from madod.cli.main import main
 main(["bench", "status", *sys.argv[1:]])
 print("torch" if "torch" in sys.modules else "no torch")
@@ -164,11 +167,11 @@ def test_a_sweep_that_fails_in_part_says_why_and_exits_with_1(tmp_path, capsys):
     text = MINI.replace("seeds = [0, 1]", "seeds = [0]").replace("steps = 60", "steps = 2")
     text = text.replace("margin = 0 }", "margin = 0, pseudo_units = 9 }")  # nothing is left to learn
     code = main(words(written(tmp_path, text), tmp_path, "--workers", "1", "--quiet"))
-    said = capsys.readouterr()
+    seen = capsys.readouterr()
     assert code == 1
-    assert said.out.startswith("1 done, 0 running, 1 failed, 0 left")
-    assert said.err.count("\n") == 1
-    assert said.err.startswith("failed: digits-madod-neon-4-0-")
+    assert seen.out.startswith("1 done, 0 running, 1 failed, 0 left")
+    assert seen.err.count("\n") == 1
+    assert seen.err.startswith("failed: digits-madod-neon-4-0-")
     assert main(["bench", "status", str(tmp_path / "mini.toml"), "--runs", str(tmp_path / "runs")]) == 0
     assert "failed: digits-madod-neon-4-0-" in capsys.readouterr().out
 
@@ -185,9 +188,9 @@ def test_a_sweep_that_fails_in_part_says_why_and_exits_with_1(tmp_path, capsys):
 )
 def test_what_no_sweep_can_start_with_is_refused_in_a_sentence(tmp_path, capsys, more, sentence):
     assert main(words(written(tmp_path), tmp_path, *more)) == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert said.count("\n") == 1
+    seen = capsys.readouterr().err
+    assert sentence in seen
+    assert seen.count("\n") == 1
     assert not (tmp_path / "runs").exists()
 
 
@@ -195,6 +198,15 @@ def test_a_dataset_that_lies_in_a_folder_needs_its_root(tmp_path, capsys):
     plan = written(tmp_path, 'algorithms = ["erm"]\n[[datasets]]\nname = "pacs"\n')
     assert main(words(plan, tmp_path)) == 2
     assert "pacs lies in a folder of yours: name it with --root DATA" in capsys.readouterr().err
+    assert main(words(plan, tmp_path, "--root", str(tmp_path))) == 2
+    assert "there is nothing of pacs in" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_reason_that_many_runs_share_is_said_once(tmp_path, capsys):
+    failed = {"a": "no disk", "b": "no luck", "c": "no disk"}
+    assert said(Tally(1, (), failed, 0, 0, None), tmp_path) == 1
+    assert capsys.readouterr().err == "failed: a and 1 more: no disk\nfailed: b: no luck\n"
 
 
 def test_a_folder_of_ones_own_can_be_in_a_plan(tmp_path):

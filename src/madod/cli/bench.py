@@ -97,7 +97,7 @@ def run(arguments: Sequence[str]) -> int:
     from madod.cli.sweeping import watched
 
     agenda, jobs = expand(how.plan, how.root)
-    check_data(jobs, how.root)
+    check_data(jobs, how)
     agenda.save(how.runs)
     sweep = None
     try:
@@ -158,23 +158,34 @@ def check_numbers(how: Run) -> None:
             raise InputError(f"{flag} is for Ray: add --engine ray, or leave it out")
 
 
-def check_data(jobs: "Sequence[Job]", root: Path | None) -> None:
-    """Refuse a sweep whose datasets lie in a folder that was not named, before anything starts."""
+def check_data(jobs: "Sequence[Job]", how: Run) -> None:
+    """Refuse a sweep whose datasets are not there before anything starts; with Ray the data is the nodes' affair."""
     from madod.benchmark.jobs import takes
+    from madod.cli.datasets import warn_of_differences
     from madod.data.base import DATASETS
 
-    for name in dict.fromkeys(job.data for job in jobs):
-        if name in DATASETS and takes(name, "root") and root is None:
+    if how.root is not None and not how.root.is_dir() and how.engine == "local":
+        raise InputError(f"there is no folder {how.root}: --root names the folder that datasets lie in")
+    for name, size in dict.fromkeys((job.data, job.spec.size) for job in jobs):
+        if name not in DATASETS or not takes(name, "root"):
+            continue
+        if how.root is None:
             raise InputError(f"{name} lies in a folder of yours: name it with --root DATA")
-    if root is not None and not root.is_dir():
-        raise InputError(f"there is no folder {root}: --root names the folder that datasets lie in")
+        if how.engine == "local":
+            from madod.benchmark.work import opened
+
+            warn_of_differences(opened(name, size, how.root, cache_folder(how.cache)))
 
 
 def said(tally: "Tally", runs: Path) -> int:
-    """Say how the sweep ended, and why runs failed; return the exit code."""
+    """Say how the sweep ended, and why runs failed, each reason once; return the exit code."""
     from madod.cli.sweeping import in_words
 
+    by_reason: dict[str, list[str]] = {}
     for folder, reason in tally.failed.items():
-        sys.stderr.write(f"failed: {folder}: {reason}\n")
+        by_reason.setdefault(reason, []).append(folder)
+    for reason, folders in by_reason.items():
+        more = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
+        sys.stderr.write(f"failed: {folders[0]}{more}: {reason}\n")
     sys.stdout.write(f"{in_words(tally)}: {runs}\n")
     return 1 if tally.failed else 0
