@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -342,3 +343,16 @@ def test_the_javascript_example_answers_as_the_model(exported, pictures, package
         cwd=packages, capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     assert_as_the_model(told(done.stdout), model, opaque)
+
+
+def test_pictures_at_the_model_s_size_need_no_resizing(exported, pictures, monkeypatch, capsys):
+    folder, _ = exported
+    monkeypatch.setattr(sys, "argv", ["resizing.py", str(folder / "model"), str(pictures[0].parent)])
+    benchmark = runpy.run_path(str(EXAMPLES.parent / "benchmarks" / "resizing.py"))
+    assert benchmark["main"]() == 0
+    bicubic = next(line for line in capsys.readouterr().out.splitlines() if "bicubic" in line)
+    assert bicubic.split("|")[2].strip() in ("0.0%", "4.5%")  # of the half transparent one it takes the colours alone
+    ours = np.array([0, 1, 1, 0]), np.array([0.5, 0.6, 0.7, 0.8]), np.array([1.0, 2.0, 3.0, 4.0])
+    theirs = np.array([0, 1, 0, 0]), np.array([0.5, 0.6, 0.7, 0.9]), np.array([1.0, 2.0, 1.0, 4.0])
+    cells = benchmark["line"]("x", ours, theirs, 2.5).split("|")
+    assert [cell.strip() for cell in cells[2:5]] == ["25.0%", "25.0%", "2.5%"]

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from madod.cli.main import VERBS, main
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("guide/*.md"), *DOCS.glob("verbs/*.md"), DOCS / "index.md"])
+PAGES = sorted([*DOCS.glob("guide/*.md"), *DOCS.glob("verbs/*.md"), DOCS / "index.md", DOCS / "benchmark.md"])
 FENCE = re.compile(r"^(<!-- long -->\n)?```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMERAL = r"-?\d+(?:\.\d+)?"
 NUMBER = re.compile(f"({NUMERAL})")
@@ -69,9 +70,9 @@ class Reader:
             case "sh":
                 self.said = "".join(self.type(line) for line in code.replace("\\\n", " ").splitlines() if line)
             case "toml":
-                name = re.match(r"# (\S+)", code)
-                assert name is not None
-                (self.folder / name[1]).write_text(code, encoding="utf-8")
+                assert tomllib.loads(code)
+                if name := re.match(r"# (\S+)", code):
+                    (self.folder / name[1]).write_text(code, encoding="utf-8")
             case "text":
                 assert shown(block.code).search(self.said), f"expected:\n{block.code}\nsaid:\n{self.said}"
             case other:
@@ -167,8 +168,8 @@ def test_there_is_a_page_for_every_verb_and_none_else():
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Yield every `madod ...` with options that stands in running text or in a block, and its page."""
-    for page in PAGES:
+    """Yield every `madod ...` with options that stands in running text or in a block of any page, and the page."""
+    for page in (*PAGES, *DOCS.glob("*.md"), ROOT / "README.md"):
         for found in re.finditer(r"`?madod ([a-z]+)([^`|>\n]*)", page.read_text(encoding="utf-8")):
             if found[1] in VERBS and "--" in found[2]:
                 yield found[1] + found[2], page.stem
