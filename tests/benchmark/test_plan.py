@@ -1,19 +1,19 @@
 """Plans: what they mean, and how a wrong word is refused."""
 
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
-from madod.benchmark.jobs import expand, ordered
+from madod.benchmark.jobs import expand, names_of, ordered
 from madod.benchmark.plan import load_plan
 from madod.benchmark.run import hparams
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
+from madod.benchmark.words import check_cells
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
 
@@ -44,7 +44,8 @@ WRONG = {
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
     "margin = 0 }|margin = -1 }": (16, "--margin -1", "0 or more"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
-    'name = "CE only"|name = "erm"': (14, "two things are called 'erm'", "a name of its own"),
+    'name = "CE only"\nalgorithm = "madod"|name = "erm"\nalgorithm = "erm"': (14, "two things are called 'erm'", "own"),
+    'algorithms = ["erm"]|algorithms = ["erm", "erm"]': (2, "two things are called 'erm'", "a name of its own"),
     'algorithm = "madod"\n|': (13, "the key 'algorithm' is missing", "add algorithm"),
     "[[variants]]|[variants]": (13, "list of tables", "[[variants]]"),
 }
@@ -173,7 +174,8 @@ def test_one_run_a_generator_comes_first(tmp_path):
 
 @pytest.mark.parametrize("file", sorted(PLANS.glob("*.toml")), ids=lambda file: file.stem)
 def test_every_plan_of_the_project_is_right(file):
-    plan, _ = load_plan(file)
-    assert plan.compared
-    assert asdict(plan)["datasets"]
+    plan, toml = load_plan(file)
+    for k, entry in enumerate(plan.datasets):
+        names = names_of(entry)
+        check_cells(entry, names.domains, names.units, toml, k)
     assert re.search(rf"madod bench run plans/{file.name} --runs", file.read_text(encoding="utf-8"))

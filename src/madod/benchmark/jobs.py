@@ -101,7 +101,7 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Sta
 def names_of(entry: DatasetPlan) -> Names:
     """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
     if entry.name in DATASETS and entry.name != "folder":
-        blank = DATASETS[entry.name].__new__(DATASETS[entry.name])
+        blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
         return Names(blank.domains, blank.units)
     if not Path(entry.name).is_dir():
         there = tuple(name for name in DATASETS if name != "folder")

@@ -9,7 +9,6 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.form import Misfit, kind, taken
 from madod.benchmark.plan import DatasetPlan, Plan
 from madod.benchmark.toml import Keys, Toml
-from madod.data.base import DATASETS
 from madod.detectors.base import DETECTORS
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
@@ -26,22 +25,23 @@ def check(plan: Plan, toml: Toml) -> None:
     if not plan.datasets:
         raise toml.refusal((), "there is no dataset: add [[datasets]] with a name")
     _check_numbers(plan, toml)
+    for name, times in Counter(variant.label for variant in plan.compared).items():
+        if times > 1:
+            places: list[Keys] = [
+                ("variants", k, "name") for k, other in enumerate(plan.variants) if other.label == name
+            ]
+            raise toml.refusal(
+                [("algorithms",), *places][-1], f"two things are called {name!r}: give each a name of its own"
+            )
     _check_settings(plan.hparams, toml, ("hparams",))
     for k, variant in enumerate(plan.variants):
         with toml.at(("variants", k, "algorithm")):
             ALGORITHMS[variant.algorithm]
         _check_hparams(variant.algorithm, variant.hparams, toml, ("variants", k, "hparams"))
-        if Counter(other.name for other in plan.compared)[variant.name] > 1:
-            raise toml.refusal(
-                ("variants", k, "name"), f"two things are called {variant.name!r}: give each a name of its own"
-            )
     for k, entry in enumerate(plan.datasets):
         with toml.at(("datasets", k, "backbone")):
             check_backbone(entry.backbone)
         _check_settings(entry.hparams, toml, ("datasets", k, "hparams"))
-        if entry.name in DATASETS and hasattr(DATASETS[entry.name], "domains"):
-            blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
-            check_cells(entry, blank.domains, blank.units, toml, k)
 
 
 def _check_numbers(plan: Plan, toml: Toml) -> None:
