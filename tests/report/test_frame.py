@@ -5,6 +5,8 @@ import pytest
 
 from madod.errors import InputError
 from madod.report.frame import load_records
+from madod.report.tables import render
+from madod.report.variants import mixed
 
 from .records import HPARAMS, measures, record, write, write_records
 
@@ -103,3 +105,14 @@ def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
     chosen = [("pacs-madod-photo-person-0", "full"), ("pacs-madod-photo-person-0", "same"), ("not-done", "full")]
     frame = load_records(tmp_path, chosen)
     assert frame["method"].tolist() == ["full"] * 3 + ["same"] * 3
+
+
+def test_a_random_search_is_taken_together_and_said(tmp_path, rng):
+    for seed in range(40):
+        found = measures(rng, 0.8, ("msp", "energy", "ddu"))
+        facts = record("pacs", "madod", "photo", "dog", seed, found, hparams=HPARAMS | {"lr": float(rng.random())})
+        write(tmp_path / f"{seed}", facts)
+    frame = load_records(tmp_path)
+    assert set(frame["method"]) == {"madod"}
+    assert mixed(frame) == ["MADOD on PACS: 40 different settings among its runs"]
+    assert "MADOD on PACS: 40 different settings" in render(frame, "summary")

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     frame = load_records(how.runs, picks(how))
     command = shlex.join(["madod", "report", *arguments])
     write_tables(frame, how.out / "tables")
-    plain = frame.drop(columns=["hparams", "settings", "versions", "translation"])
+    plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])
     with whole(how.out / "records.csv") as part:
         plain.to_csv(part, index=False)
     page = report_page(frame, command=command, reference=how.reference, cell=how.cell)

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
 import pandas as pd
@@ -14,7 +15,7 @@ from madod.report.showcase import showcase
 from madod.report.significance import by_cell, compare, comparisons, said_p, wide_cells
 from madod.report.sortable import all_runs, settings, sortable
 from madod.report.statistics import statistics
-from madod.report.table import signed
+from madod.report.table import MISSING, signed
 from madod.report.tables import per_domain, summary
 
 TITLE = "Unseen domains, unknown classes: what the runs say"
@@ -153,8 +154,10 @@ def provenance(frame: pd.DataFrame, command: str) -> Markup:
     )
     versions = [[key, value, f"{count:,}"] for (key, value), count in sorted(counted.items())]
     hours = each.groupby("method", sort=False)["seconds"].agg(["sum", "median"])
+    most = {str(name): _memory(part) for name, part in each.groupby("method", sort=False)["memory"]}
     times = [
-        [words.method(str(name)), f"{total / 3600:.2f}", f"{middle:.0f}"] for name, total, middle in hours.itertuples()
+        [words.method(str(name)), f"{total / 3600:.2f}", f"{middle:.0f}", most[str(name)]]
+        for name, total, middle in hours.itertuples()
     ]
     judged = [found for found in each["translation"] if isinstance(found, dict) and "retention" in found]
     return section(
@@ -163,11 +166,19 @@ def provenance(frame: pd.DataFrame, command: str) -> Markup:
         tag(
             "div",
             table(["", "value", "runs"], versions) if versions else None,
-            table(["method", "hours", "median seconds a run"], times),
+            table(["method", "hours", "median seconds a run", "most memory, MiB"], times),
             class_="pair",
         ),
         paragraph(_judged(judged)) if judged else None,
     )
+
+
+def _memory(used: Iterable[Mapping[str, int]]) -> str:
+    """Return the most memory that any of the runs used, by kind."""
+    most: dict[str, int] = {}
+    for one in used:
+        most |= {kind: max(size, most.get(kind, 0)) for kind, size in one.items()}
+    return ", ".join(f"{kind} {size:,}" for kind, size in most.items()) or MISSING
 
 
 def _judged(judged: list[dict[str, float]]) -> str:

@@ -21,7 +21,7 @@ SPEC = ["dataset", "algorithm", "test_domain", "ood_classes", "seed"]
 MEASURES = ["auroc", "aupr", "base_rate", "fpr95", "oscr"]
 OVERALL = ["accuracy", "val_accuracy", "ece"]
 COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "seconds", "hparams", "settings", "versions",
-           "translation", "id", "folder"]  # fmt: skip
+           "translation", "memory", "id", "folder"]  # fmt: skip
 
 
 def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) -> pd.DataFrame:
@@ -64,24 +64,31 @@ def _read(file: Path) -> dict[str, Any]:
             "dataset": Path(spec["dataset"]).name,
             "algorithm": str(spec["algorithm"]),
             "test_domain": spec["test_domain"],
-            "ood_classes": "+".join(spec["ood_classes"]),
+            "ood_classes": "+".join(_names(spec["ood_classes"])),
             "seed": int(spec["seed"]),
             **{key: _fraction(metrics, key) for key in OVERALL},
             "detectors": {
                 name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
             },
             "thresholds": facts.get("thresholds", {}),
-            "seconds": float(sum(facts.get("seconds", {}).values())),
+            "seconds": float(
+                sum(value for value in facts.get("seconds", {}).values() if isinstance(value, (int, float)))
+            ),
             "hparams": dict(spec.get("hparams", {})),
             "settings": settings,
             "versions": dict(facts.get("versions", {})),
             "translation": facts.get("translation"),
+            "memory": dict(facts.get("memory") or {}),
             "id": file.parent.name,
             "folder": str(file.parent),
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{file} is not a run's record ({reason}): delete it or run it again") from error
+
+
+def _names(classes: str | Sequence[str]) -> Sequence[str]:
+    return [classes] if isinstance(classes, str) else classes
 
 
 def _is(found: object) -> bool:

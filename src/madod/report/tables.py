@@ -1,6 +1,7 @@
 """The paper's tables with our numbers: summary, per domain, dataset statistics."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +17,7 @@ from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
 from madod.report.significance import comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
+from madod.report.variants import mixed
 
 Shape = Literal["summary", "per-domain", "statistics", "significance"]
 SHAPES: tuple[Shape, ...] = ("summary", "per-domain", "statistics", "significance")
@@ -68,7 +70,8 @@ def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True) -> list[
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
     """Return a row a method and detector, three columns a dataset."""
     heads = {(name, ""): words.dataset(name) for name in in_order(frame["dataset"])}
-    return build("All unseen domains together", measured(frame), heads, base_rates(frame), paper=paper)
+    table = build("All unseen domains together", measured(frame), heads, base_rates(frame), paper=paper)
+    return replace(table, notes=(*table.notes, *mixed(frame)))
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:

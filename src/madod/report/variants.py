@@ -5,8 +5,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
+from madod.report import words
+
 ABLATIONS = {(True, True): "CE only", (True, False): "without R_GI", (False, True): "without R_OOD"}
 """What MADOD is called in the paper where the weights of R_GI, of R_OOD, or of both are zero."""
+MOST = 12
+"""Settings of one algorithm on one dataset that still get names of their own."""
 Setting = tuple[str, str, Mapping[str, Any]]
 """Dataset, algorithm and everything else that decides numbers."""
 
@@ -15,30 +21,44 @@ def named(settings: Sequence[Setting]) -> list[str]:
     """Return a name a run: the algorithm alone for its usual setting, and what differs from that for every other.
 
     The usual setting on a dataset is the one with most runs; among equals the one nearest to all others, then the one
-    that switches least off.
+    that switches least off. Where there are more settings than a table can hold, as in a random search, they are taken
+    together under the algorithm's name; `mixed` then says so.
     """
     flat = [(dataset, algorithm, _flat(setting)) for dataset, algorithm, setting in settings]
-    told = [json.dumps(item, sort_keys=True) for item in flat]
-    distinct = dict(zip(told, flat, strict=True))
-    counts = Counter(told)
+    ids = [json.dumps(item, sort_keys=True) for item in flat]
+    distinct = dict(zip(ids, flat, strict=True))
+    counts = Counter(ids)
+    kinds: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for key, (dataset, algorithm, setting) in distinct.items():
+        kinds.setdefault((dataset, algorithm), {})[key] = setting
     names: dict[str, str] = {}
-    for dataset, algorithm in dict.fromkeys((item[0], item[1]) for item in flat):
-        mine = {key: item[2] for key, item in distinct.items() if item[:2] == (dataset, algorithm)}
-        usual = min(mine, key=lambda key: (-counts[key], *_oddness(mine[key], mine)))
+    for (_, algorithm), mine in kinds.items():
+        keys = dict.fromkeys(key for setting in mine.values() for key in setting)
+        common = Counter((key, str(setting.get(key))) for setting in mine.values() for key in keys)
+        shared = {told: sum(common[key, str(setting.get(key))] for key in keys) for told, setting in mine.items()}
+        off = {told: sum(not value for value in setting.values()) for told, setting in mine.items()}
+        usual = min(mine, key=lambda told: (-counts[told], -shared[told], off[told]))
         for key, setting in mine.items():
-            difference = _difference(setting, mine[usual])
+            difference = _difference(setting, mine[usual]) if len(mine) <= MOST else ""
             names[key] = f"{algorithm}, {difference}" if difference else algorithm
-    return [names[key] for key in told]
+    return [names[key] for key in ids]
+
+
+def mixed(frame: pd.DataFrame) -> list[str]:
+    """Return a note for every method and dataset whose runs do not all have the same settings."""
+    runs = frame.drop_duplicates(["folder", "method"])
+    told = runs.assign(told=[json.dumps(setting, sort_keys=True) for setting in runs["settings"]])
+    counts = told.groupby(["dataset", "method"], sort=False)["told"].nunique().reset_index()
+    return [
+        f"{words.method(method)} on {words.dataset(dataset)}: {count} different settings among its runs"
+        for dataset, method, count in counts.itertuples(index=False)
+        if count > 1
+    ]
 
 
 def _flat(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields and hyper-parameters side by side."""
     return {key: value for key, value in setting.items() if key != "hparams"} | dict(setting.get("hparams", {}))
-
-
-def _oddness(setting: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-    distance = sum(len(_changed(setting, other)) for other in others.values())
-    return distance, sum(value == 0 for value in setting.values())
 
 
 def _changed(setting: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
