@@ -11,6 +11,7 @@ from madod.benchmark.jobs import expand
 from madod.benchmark.select import RULES, picked, picks
 from madod.benchmark.work import Places, perform
 from madod.cli.main import main
+from madod.report.declared import declared
 from tests.benchmark.plans import MINI, written
 
 CELL = Cell("digits", "neon", ("4",))
@@ -85,8 +86,13 @@ def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "oracle (leak)" in said
     assert "leave_one_domain_out (plan's)" in said
+    assert not (tmp_path / "detector.json").exists()
     assert "training_domain: looked at 6 runs, 1 min 00 s; misses the oracle by 40.0 points on average" in said
-    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--json"]) == 0
+    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--json", "--declare"]) == 0
+    kept = json.loads((tmp_path / "detector.json").read_text())
+    assert kept["madod"]["auroc"] == pytest.approx({"msp": 0.7, "energy": 0.8})  # of the draw that was picked
+    assert (kept["madod"]["detector"], kept["madod"]["runs"]) == ("energy", 2)
+    assert declared(tmp_path) == {"madod": "energy"}
     facts = json.loads(capsys.readouterr().out)
     assert [pick["draw"] for pick in facts["picks"]] == [0, 1, 2]
     assert facts["picks"][1]["cell"] == {"dataset": "digits", "test_domain": "neon", "unknown": ["4"]}
@@ -107,3 +113,13 @@ def test_selection_inside_the_sources_from_plan_to_pick(tmp_path, capsys):
     assert by_rule["leave_one_domain_out"]["detector"] in DETECTORS
     assert main(["bench", "table", str(plan), "--runs", str(places.runs)]) == 0
     assert "digits~" not in capsys.readouterr().out
+
+
+def test_without_inner_runs_no_detector_is_declared(tmp_path, capsys):
+    plan = written(tmp_path)
+    entry = Entry("erm", CELL, 0, 0, "run")
+    record(tmp_path, "run", val=0.5, accuracy=0.5, aurocs=(0.5, 0.5), seconds=1)
+    Agenda(plan.stem, checksum(plan), "oracle", DETECTORS, (entry,)).save(tmp_path)
+    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--declare"]) == 2
+    assert "no inner runs to declare a detector from" in capsys.readouterr().err
+    assert not (tmp_path / "detector.json").exists()

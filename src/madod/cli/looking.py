@@ -12,6 +12,7 @@ import tyro
 
 from madod.cli.arguments import Switch, parse
 from madod.errors import InputError
+from madod.storage import write_json
 
 if TYPE_CHECKING:
     from madod.benchmark.agenda import Agenda
@@ -52,6 +53,15 @@ class Look(Place):
 
     json: Switch = False
     """Print JSON."""
+
+
+@dataclass(frozen=True)
+class Select(Look):
+    """The same, and whether to keep what was found."""
+
+    declare: Switch = False
+    """Write RUNS/detector.json, which tables take the declared detector from: for every method the best by AUROC in
+    its inner runs, over all cells."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +120,20 @@ def status(arguments: Sequence[str]) -> int:
 
 def select(arguments: Sequence[str]) -> int:
     """Print what every rule picked for every method and cell."""
-    from madod.benchmark.select import picks
+    from madod.benchmark.select import declaration, picks
 
-    how = parse(Look, arguments, "bench select", ABOUT_SELECT)
+    how = parse(Select, arguments, "bench select", ABOUT_SELECT)
     agenda = agenda_of(how)
     found = picks(agenda, how.runs)
     if not found:
         raise InputError(f"no run of {how.plan} is done in {how.runs}: start with madod bench run")
+    if how.declare:
+        chosen = declaration(agenda, how.runs)
+        if not chosen:
+            raise InputError(
+                'there are no inner runs to declare a detector from: selection = "leave_one_domain_out" makes them'
+            )
+        write_json(how.runs / "detector.json", chosen)
     if how.json:
         rows = [pick._asdict() | {"cell": pick.cell._asdict()} for pick in found]
         sys.stdout.write(json.dumps({"selection": agenda.selection, "picks": rows}, indent=2) + "\n")
@@ -152,7 +169,8 @@ def picks_table(found: "Sequence[Pick]", own: str) -> str:
         mine = [pick for pick in found if pick.rule == rule]
         missed = [pick.missed for pick in mine if pick.missed is not None]
         gap = f"misses the oracle by {points(sum(missed) / len(missed))} points on average" if missed else "not tested"
-        cost = f"{sum(p.runs for p in mine)} runs, {duration(sum(p.seconds for p in mine))}"
+        count = sum(p.runs for p in mine)
+        cost = f"{count} {'run' if count == 1 else 'runs'}, {duration(sum(p.seconds for p in mine))}"
         lines.append(f"{rule}: looked at {cost}; {gap}")
     return "\n".join([*lines, TEST_NOTE]) + "\n"
 
