@@ -195,6 +195,7 @@ def test_the_file_says_what_it_holds_and_nothing_of_where_it_was_made(exported):
     for place in (Path.home(), Path(__file__).parent.parent, Path(torch.__file__).parent):
         assert str(place).encode() not in content
     assert [path.name for path in folder.iterdir() if path.is_file()] == ["model.onnx"]  # one file, no parts
+    assert len(content) < 1.1 * (folder / "model" / "model.safetensors").stat().st_size  # nothing is in it twice
 
 
 def test_the_command_says_what_it_wrote(exported, quick, tmp_path, capsys):

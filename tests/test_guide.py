@@ -43,8 +43,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def given(page: Path) -> list[str]:
-    """What a page takes for granted in its first line."""
-    found = re.match(r"<!-- given: (.+) -->", page.read_text(encoding="utf-8"))
+    """What a page takes for granted."""
+    found = re.search(r"<!-- given: (.+) -->", page.read_text(encoding="utf-8"))
     return found[1].split() if found else []
 
 
@@ -196,7 +196,10 @@ def site(tmp_path_factory) -> Path:
 
 def test_the_site_has_every_page_and_asks_no_network(site):
     for page in DOCS.rglob("*.md"):
-        assert (site / page.relative_to(DOCS).with_suffix(".html")).exists(), page
+        made = (site / page.relative_to(DOCS).with_suffix(".html")).read_text(encoding="utf-8")
+        title = re.search(r"^# (.+)", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert title
+        assert page.stem == "index" or f"<title>{title[1]} - madod</title>" in made
     for file in site.rglob("*.html"):
         text = file.read_text(encoding="utf-8")
         assert not re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', text), file
