@@ -1,6 +1,7 @@
 """Is one method better than another? Paired over cells, with intervals."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -40,14 +41,20 @@ class Comparison(NamedTuple):
 
 def compare(differences: Sequence[float] | NDArray[np.floating]) -> Comparison:
     """Return the mean of paired differences, its t interval, and the p of Wilcoxon's signed-rank test."""
-    from scipy import stats
-
     values = np.asarray(differences, dtype=np.float64)
     n, mean = len(values), float(values.mean())
     if n < 2:
         return Comparison(n, mean, *(float("nan"),) * 3)
-    half = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * float(values.std(ddof=1)) / n**0.5
+    half = _quantile(n - 1) * float(values.std(ddof=1)) / n**0.5
     return Comparison(n, mean, mean - half, mean + half, signed_rank_p(values))
+
+
+@cache
+def _quantile(freedom: int) -> float:
+    """Return how many standard errors a t interval reaches to either side."""
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
 
 
 def signed_rank_p(differences: NDArray[np.floating]) -> float:
