@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from filelock import FileLock
+
 from madod.errors import InputError
 from madod.storage import write_json
 
@@ -54,8 +56,11 @@ class Agenda:
         return tuple(dict.fromkeys(entry.folder for entry in self.entries))
 
     def save(self, runs: Path) -> None:
-        """Write it beside the runs."""
-        write_json(_file(runs, self.plan), asdict(self))
+        """Write it beside the runs; sweeps that start together do so one after the other."""
+        file = _file(runs, self.plan)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(file.with_suffix(".lock")):
+            write_json(file, asdict(self))
 
 
 def load_agenda(plan: Path, runs: Path) -> Agenda | None:
