@@ -11,7 +11,7 @@ from PIL import Image
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import hparams, run
 from madod.data.digits import Digits
-from madod.predict import load
+from madod.predict import Model, load
 from madod.serve.app import application
 from madod.serve.front import Front
 from madod.serve.limits import Limits
@@ -53,14 +53,19 @@ def written(image: Image.Image, kind: str = "PNG") -> bytes:
     return file.getvalue()
 
 
+def fronted(model: Model, limits: Limits) -> Front:
+    """Return the whole server but for its socket."""
+    app = application(model, limits)
+    return Front(app, app.state.service.metrics, limits, None)
+
+
 @pytest.fixture
 def make_client(model):
     """Open a server in this process, with other limits where asked."""
     opened = []
 
     def make(served=model, **limits) -> TestClient:
-        app = application(served, Limits(**{"decoders": 1} | limits))
-        opened.append(TestClient(Front(app, app.state.service.metrics, None), raise_server_exceptions=True))
+        opened.append(TestClient(fronted(served, Limits(**{"decoders": 1} | limits))))
         return opened[-1].__enter__()
 
     yield make
@@ -70,8 +75,7 @@ def make_client(model):
 
 @pytest.fixture(scope="module")
 def client(model):
-    app = application(model, Limits(decoders=1))
-    with TestClient(Front(app, app.state.service.metrics, None)) as opened:
+    with TestClient(fronted(model, Limits(decoders=1))) as opened:
         yield opened
 
 

@@ -129,6 +129,14 @@ def test_a_slow_head_is_cut_off_and_slow_bodies_hold_nobody_up(server, digits):
     assert min(lasted) > 2
 
 
+@pytest.mark.parametrize("size", [100_000, 5_000_000])
+def test_a_head_that_is_too_long_is_told_so(server, size):
+    long = b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * size + b"\r\n\r\n"
+    answers = [asyncio.run(server.exchange(long)) for _ in range(5)]
+    assert {status(answer) for answer in answers} <= {400, 431}
+    assert all(b"head has more than 32 KiB" in answer for answer in answers)
+
+
 def test_a_body_over_the_limit_is_refused_before_it_is_read(server):
     head = (
         b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 999999999999\r\n\r\n"

@@ -1,4 +1,4 @@
-"""What every request passes first: who is asking whom, and how long it took to answer."""
+"""What every request passes first: whom it asks, how long its head is, and how long the answer took."""
 
 import time
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from madod.serve.answers import Problem
+from madod.serve.limits import Limits
 from madod.serve.metrics import Metrics
 
 PATHS = ("/", "/predict", "/health", "/metrics", "/model", "/openapi.json")
@@ -18,13 +19,13 @@ HEADERS = [
 
 
 class Front:
-    """Counts and times answers, adds the headers that all have, and refuses requests meant for another host.
+    """Counts and times answers, adds the headers that all have, and refuses long heads and requests for other hosts.
 
-    Otherwise a page from elsewhere could have its own name point to this machine, and read the answers.
+    Without the last a page from elsewhere could have its own name point to this machine, and read the answers.
     """
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, hosts: Sequence[str] | None) -> None:
-        self.app, self.metrics = app, metrics
+    def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits, hosts: Sequence[str] | None) -> None:
+        self.app, self.metrics, self.limits = app, metrics, limits
         self.hosts = None if hosts is None else {host.lower().encode() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,9 +40,13 @@ class Front:
                 self.metrics.answered(path, message["status"], time.perf_counter() - start)
             await send(message)
 
-        if self.hosts is None or host(scope) in self.hosts:
-            return await self.app(scope, receive, watched)
-        return await misdirected(watched)
+        if length(scope) > self.limits.head_bytes:
+            sentence = f"the request's head has more than {self.limits.head_bytes // 1024} KiB: send a shorter one"
+            return await refuse(watched, 431, sentence)
+        if self.hosts is not None and host(scope) not in self.hosts:
+            sentence = "this server answers on this machine only: start it with --host to answer to other names"
+            return await refuse(watched, 421, sentence)
+        return await self.app(scope, receive, watched)
 
 
 def label(path: str) -> str:
@@ -55,10 +60,15 @@ def host(scope: Scope) -> bytes:
     return named[: named.index(b"]") + 1] if b"]" in named else named.partition(b":")[0]
 
 
-async def misdirected(send: Send) -> None:
-    """Refuse a request that names a host which is not this one."""
-    said = Problem(error="this server answers on this machine only: start it with --host to answer to other names")
-    content = said.model_dump_json().encode()
+def length(scope: Scope) -> int:
+    """Return the bytes of a request's head."""
+    headers = sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    return headers + len(scope["raw_path"]) + len(scope["query_string"])
+
+
+async def refuse(send: Send, status: int, sentence: str) -> None:
+    """Answer with a sentence."""
+    content = Problem(error=sentence).model_dump_json(exclude_defaults=True).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": 421, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

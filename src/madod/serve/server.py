@@ -10,7 +10,7 @@ from typing import Any
 
 import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol
 
 from madod.errors import InputError
 from madod.predict import Model
@@ -21,6 +21,8 @@ from madod.serve.limits import Limits
 
 GRACE = 30
 """Seconds that requests under way have left when the server is asked to end."""
+LINGER = 1.0
+"""Seconds for which a connection is kept open behind a refusal that closes it."""
 
 
 def serve(model: Model, host: str, port: int, limits: Limits, ready: Callable[[str], None]) -> None:
@@ -30,7 +32,7 @@ def serve(model: Model, host: str, port: int, limits: Limits, ready: Callable[[s
     address = f"http://{shown}:{door.getsockname()[1]}"
     app = application(model, limits, lambda: ready(address))
     hosts = (*LOOPBACK, shown) if is_loopback(host) else None
-    front = Front(app, app.state.service.metrics, hosts)
+    front = Front(app, app.state.service.metrics, limits, hosts)
     config = uvicorn.Config(
         front, http=guarded(limits), ws="none", loop="asyncio", lifespan="on", log_config=None, access_log=False,
         server_header=False, h11_max_incomplete_event_size=limits.head_bytes, timeout_keep_alive=30,
@@ -81,6 +83,7 @@ def guarded(limits: Limits) -> type[asyncio.Protocol]:
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
             self.alarms: dict[str, asyncio.TimerHandle] = {}
+            self.refused = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in the base
             super().connection_made(transport)
@@ -90,6 +93,8 @@ def guarded(limits: Limits) -> type[asyncio.Protocol]:
                 self.expect("sending")
 
         def data_received(self, data: bytes) -> None:
+            if self.refused:
+                return
             if self.idle() and "sending" not in self.alarms:
                 self.expect("sending")
             super().data_received(data)
@@ -110,8 +115,8 @@ def guarded(limits: Limits) -> type[asyncio.Protocol]:
             super().resume_writing()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self.done("sending")
-            self.done("reading")
+            for what in tuple(self.alarms):
+                self.done(what)
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
@@ -119,26 +124,27 @@ def guarded(limits: Limits) -> type[asyncio.Protocol]:
             self.refuse(400, f"this is no request that can be read, or its head has more than {size}: send another")
 
         def refuse(self, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:
-            """Answer with a sentence, where an answer can still be sent, and close the connection."""
-            content = Problem(error=sentence).model_dump_json().encode()
+            """Answer with a sentence, where an answer can still be sent, and close the connection soon."""
+            content = Problem(error=sentence).model_dump_json(exclude_defaults=True).encode()
             head = [(b"content-type", b"application/json"), (b"connection", b"close"), *headers]
+            start = h11.Response(status_code=status, headers=head, reason=STATUS_PHRASES[status])
             try:
-                for event in (
-                    h11.Response(status_code=status, headers=head), h11.Data(data=content), h11.EndOfMessage()
-                ):  # fmt: skip
+                for event in (start, h11.Data(data=content), h11.EndOfMessage()):
                     self.transport.write(self.conn.send(event) or b"")
+                self.transport.write_eof()
+                self.refused = True  # closed at once, what is still on its way would drive the answer out
+                self.expect("leaving", LINGER)
             except h11.LocalProtocolError:  # an answer is under way already
-                pass
-            self.transport.close()
+                self.transport.close()
 
         def idle(self) -> bool:
             """Tell whether no request is being answered."""
             return self.cycle is None or self.cycle.response_complete
 
-        def expect(self, what: str) -> None:
+        def expect(self, what: str, seconds: float = limits.patience) -> None:
             """Break the connection off unless it is done in time."""
             self.done(what)
-            self.alarms[what] = self.loop.call_later(limits.patience, self.transport.abort)
+            self.alarms[what] = self.loop.call_later(seconds, self.transport.abort)
 
         def done(self, what: str) -> None:
             """Stop waiting."""
