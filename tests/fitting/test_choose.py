@@ -33,7 +33,7 @@ def test_a_folder_is_chosen_for_by_its_pictures_and_the_machine(packaged, gpu, s
         assert found.size == (96 if not gpu else {49: 96, 96: 96, 130: 160, 4000: 224}[side])
         assert (found.backbone, found.pretrained) == ("efficientnet_lite0",) * 2
     slow = not gpu and found.pretrained != "none"
-    assert found.preset == ({"batch": 8, "tasks": 2, "shots": 2} if slow else {})
+    assert found.preset == ({"batch": 8, "tasks": 2, "shots": 2, "lr": 3e-4} if slow else {})
     assert found.steps == (500 if found.backbone == "small_cnn" else 300 if slow else 1000)
     assert found.translate == ("augment" if not gpu and found.size > 64 else "munit")
     assert found.check == "short"

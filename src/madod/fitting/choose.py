@@ -19,8 +19,12 @@ SIZES = (96, 128, 160, 224)
 """Sizes that the pretrained network may get; a CPU takes the first, a GPU the first that loses no pixels."""
 LARGEST_FOR_G = 64
 """Size above which training G takes a CPU longer than the classifier."""
-ON_CPU = {"batch": 8, "tasks": 2, "shots": 2}
-"""Pictures in a step of a pretrained network on a CPU."""
+ON_CPU = {"batch": 8, "tasks": 2, "shots": 2, "lr": 3e-4}
+"""Small steps for a pretrained network on a CPU, and a rate with which a few hundred of them go somewhere.
+
+The published rate is for thousands: on 288 pictures of PACS 40 steps with 3e-5 came to 62 % on held-out pictures of the
+training domains, with 3e-4 to 82 %.
+"""
 
 
 @dataclass(frozen=True)
@@ -125,8 +129,8 @@ def _reasons(choice: Choice, wishes: Wishes, side: float, gpu: bool) -> list[str
     if wishes.translate is None and choice.translate == "augment":
         said.append(f"plain augmentation in place of G (--translate): above {LARGEST_FOR_G} px G takes a CPU too long")
     if choice.preset:
-        words = ", ".join(f"--{name} {value}" for name, value in choice.preset.items())
-        said.append(f"small steps ({words}): this is a CPU")
+        words = ", ".join(f"--{name} {value:g}" for name, value in choice.preset.items())
+        said.append(f"few and small steps ({words}): this is a CPU")
     if wishes.check is None and choice.check == "short":
         said.append(
             "check (--check): every domain is held out once, with a class hidden, for a quarter of the steps and "
