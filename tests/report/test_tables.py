@@ -149,6 +149,13 @@ def test_csv_reads_back_and_latex_is_balanced(frame):
     assert len({line.count("|") for line in lines}) == 1
 
 
+def test_latex_escapes_what_it_would_misread():
+    table = Table("50 % <of> A_B & C", ("name",), (("", "p"),), (Row(("~^\\{}",), ("< 0.001",)),))
+    text = FORMS["latex"](table)
+    assert r"\caption{50 \% $<$of$>$ A\_B \& C}" in text
+    assert r"\textasciitilde{}\textasciicircum{}\textbackslash{}\{\} & $<$ 0.001 \\" in text
+
+
 def test_the_order_is_the_papers(frame):
     table = summary(frame)
     assert list(table.groups) == ["PACS", "digits"]

@@ -13,7 +13,17 @@ MARKS = {"best": "*", "second": "+", "": ""}
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "&%$#_{}"
 }
-SYMBOLS = {"±": r"$\pm$", "†": r"$^\dagger$", "‡": r"$^\ddagger$", "§": r"$^\S$", "¶": r"$^\P$", MISSING: "--"}
+SYMBOLS = {
+    "±": r"$\pm$",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    "†": r"$^\dagger$",
+    "‡": r"$^\ddagger$",
+    "§": r"$^\S$",
+    "¶": r"$^\P$",
+    MISSING: "--",
+}
 FIELDS = ("group", "metric", "value", "error", "runs", "of", "mark", "paper", "paper_error", "difference", "note")
 
 
