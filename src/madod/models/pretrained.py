@@ -75,8 +75,8 @@ def pretrained(source: str, *, cache: Path | None = None, progress: Progress | N
 
 def backbone_of(name: str | None) -> str | None:
     """Return the network that weights of a name are for; nothing for a file."""
-    known: dict[str | None, Packaged | Published] = {**PACKAGED, **PUBLISHED}
-    return known[name].backbone if name in known else None
+    known = {name: wanted.backbone for name, wanted in (*PACKAGED.items(), *PUBLISHED.items())}
+    return known.get(name) if name else None
 
 
 def _published(wanted: Published, folder: Path, progress: Progress | None) -> Weights:
