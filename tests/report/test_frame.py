@@ -105,6 +105,8 @@ def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
     chosen = [("pacs-madod-photo-person-0", "full"), ("pacs-madod-photo-person-0", "same"), ("not-done", "full")]
     frame = load_records(tmp_path, chosen)
     assert frame["method"].tolist() == ["full"] * 3 + ["same"] * 3
+    with pytest.raises(InputError, match="none of the plan's runs"):
+        load_records(tmp_path, [("not-done", "full")])
 
 
 def test_a_random_search_is_taken_together_and_said(tmp_path, rng):
