@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import signal
 from collections import Counter
 
 import httpx
@@ -12,7 +14,7 @@ from PIL import Image
 
 from tests.serve import hostile
 from tests.serve.conftest import written
-from tests.serve.process import Served
+from tests.serve.process import Served, children
 
 MIB = 2**20
 
@@ -164,6 +166,13 @@ def test_one_picture_too_large_does_not_spoil_the_others(make_client, digits):
     first, second = answer.json()["images"]
     assert "MiB that are allowed" in first["error"]
     assert second["label"]
+
+
+def test_a_decoder_that_died_in_its_sleep_is_not_the_next_picture_s_fault(server, digits):
+    before = sound(server, digits[0])
+    for child in children(server.process.pid):
+        os.kill(child, signal.SIGKILL)
+    assert sound(server, digits[0]) == before
 
 
 def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypatch, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from madod.cli.main import main
 from tests.serve.hostile import request
-from tests.serve.process import Served, answer
+from tests.serve.process import Served, answer, children
 
 
 def test_it_says_where_it_is_warns_when_others_can_reach_it_and_ends_at_once(folder):
@@ -51,13 +51,11 @@ def test_requests_under_way_are_answered_before_it_ends(folder, digits):
 
 def test_its_decoders_end_with_it_even_when_it_is_killed(folder):
     server = Served(folder)
-    pid = server.process.pid
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:  # noqa: PTH123
-        children = file.read().split()
-    assert children
+    decoders = children(server.process.pid)
+    assert decoders
     server.process.kill()
     server.process.communicate()
-    for child in children:
+    for child in decoders:
         subprocess.run(["timeout", "10", "tail", f"--pid={child}", "-f", "/dev/null"], check=True)
 
 

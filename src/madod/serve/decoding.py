@@ -17,7 +17,11 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Broken(Exception):  # noqa: N818  # a verdict on a picture, not a fault of the server
-    """A decoding process died or was killed over what it was given; says why."""
+    """A decoding process died over what it was given; says so."""
+
+
+class Slow(Broken):
+    """A decoding process took too long over what it was given; says so."""
 
 
 class Worker:
@@ -84,9 +88,16 @@ class Decoders:
         try:
             return await self.together(pictures)
         except Broken as broken:
-            if len(pictures) == 1:
+            if isinstance(broken, Slow) and len(pictures) == 1:
                 return [str(broken)]
-            return [(await self.decode([picture]))[0] for picture in pictures]
+            return [await self.alone(picture) for picture in pictures]  # it may have died before they came
+
+    async def alone(self, picture: memoryview) -> Pixels | str:
+        """Return one picture's pixels, or the reason why it has none."""
+        try:
+            return (await self.together([picture]))[0]
+        except Broken as broken:
+            return str(broken)
 
     async def together(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
         """Have one process decode all the pictures, or raise `Broken`."""
@@ -96,7 +107,7 @@ class Decoders:
         except BaseException as error:
             worker.kill()
             if isinstance(error, TimeoutError):
-                raise Broken(f"it takes more than {self.limits.decode_seconds:g} seconds to decode") from None
+                raise Slow(f"it takes more than {self.limits.decode_seconds:g} seconds to decode") from None
             if isinstance(error, (asyncio.IncompleteReadError, OSError)):
                 raise Broken("its decoder broke down over it") from None
             raise
