@@ -1,5 +1,3 @@
-from importlib.util import find_spec
-
 import pytest
 import torch
 
@@ -10,7 +8,6 @@ from madod.models.pretrained import PACKAGED, pretrained
 from tests.models.real import needs_photos, share_right
 
 WANTED = PACKAGED["efficientnet_lite0"]
-needs_package = pytest.mark.skipif(find_spec(WANTED.package) is None, reason=f"{WANTED.package} is not installed")
 
 
 def test_it_has_the_published_size():
@@ -44,7 +41,6 @@ def test_names_of_the_package_lose_their_underscores():
     assert without_underscores("_blocks.3._bn1.running_mean") == "blocks.3.bn1.running_mean"
 
 
-@needs_package
 def test_the_package_fills_the_network():
     weights = pretrained("efficientnet_lite0")
     net = build("efficientnet_lite0", channels=3, classes=4, seed=0, weights=weights)
@@ -53,7 +49,6 @@ def test_the_package_fills_the_network():
     assert net.featurizer.bn0.eps == 1e-3
 
 
-@needs_package
 def test_another_file_than_expected_is_refused(monkeypatch):
     monkeypatch.setitem(PACKAGED, "efficientnet_lite0", WANTED._replace(sha256="0000"))
     with pytest.raises(InputError, match="holds another file than expected"):
@@ -61,7 +56,6 @@ def test_another_file_than_expected_is_refused(monkeypatch):
 
 
 @needs_photos
-@needs_package
 def test_real_weights_classify_real_photographs():
     weights = pretrained("efficientnet_lite0")
     net = build("efficientnet_lite0", channels=3, classes=4, seed=0, weights=weights).featurizer
