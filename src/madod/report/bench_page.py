@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from importlib.resources import files
 
 import pandas as pd
@@ -93,8 +94,11 @@ def short(frame: pd.DataFrame, reference: str, against: str = "erm") -> list[str
 
 def results(frame: pd.DataFrame) -> Markup:
     """The paper's tables with our numbers."""
-    tables = [sortable(summary(frame), "summary")]
-    tables += [sortable(one, f"domains-{place}") for place, one in enumerate(per_domain(frame))]
+    first, rest = summary(frame), per_domain(frame)
+    tables = [sortable(first, "summary")]
+    for place, one in enumerate(rest):  # what the first table's notes say is not said again
+        notes = tuple(note for note in one.notes if note not in first.notes)
+        tables.append(sortable(replace(one, notes=notes), f"domains-{place}"))
     beside = any(key[0] in set(frame["dataset"]) for key in lookup())
     intro = "A click on a head sorts; words in the field above keep the rows that hold all of them."
     paper = " Below a number: what the paper prints in its place, and ours less the paper's." if beside else ""
