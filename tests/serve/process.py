@@ -58,15 +58,15 @@ class Served:
 
 async def answer(reader: asyncio.StreamReader) -> bytes:
     """Read one answer, or what there is of it."""
+    head = b""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         while head.startswith(b"HTTP/1.1 100"):
             head = await reader.readuntil(b"\r\n\r\n")
         _, found, length = head.lower().partition(b"content-length:")
-        body = await reader.readexactly(int(length.split(b"\r\n")[0])) if found else await reader.read()
+        return head + (await reader.readexactly(int(length.split(b"\r\n")[0])) if found else await reader.read())
     except asyncio.IncompleteReadError as error:
-        return error.partial
-    return head + body
+        return head + error.partial
 
 
 def children(pid: int) -> list[int]:
