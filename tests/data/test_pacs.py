@@ -1,5 +1,6 @@
 """PACS in the layouts in which it circulates; the real one where it is at hand."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -164,3 +165,20 @@ def test_training_opens_it_by_its_root(root, tmp_path, capsys, caplog):
     assert main([*words, *places, "--test-domain", "photo", "--ood-class", "person"]) == 0
     assert "unseen domain photo: " in capsys.readouterr().out
     assert "this is not the whole official pacs: photo has 35 images instead of 1,670" in caplog.text
+
+
+@pytest.mark.long
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.skipif(not (REAL / "pacs").is_dir(), reason="the real PACS is not at hand")
+def test_the_real_pacs_goes_through_at_full_size(tmp_path, capsys):
+    places = ["--root", str(REAL), "--cache", str(tmp_path / "cache")]
+    assert main(["data", "pacs", *places, "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "all counts are the official ones" in said
+    assert "ready: 224x224 pixels" in said
+    cell = ["--test-domain", "photo", "--ood-class", "person", "--steps", "5", "--backbone", "resnet18"]
+    g = ["--pretrained", "none", "--translate-steps", "2", "--waive-gate", "--quiet"]
+    assert main(["train", "pacs", *places, *cell, *g, "--out", str(tmp_path / "model")]) == 0
+    record = json.loads((tmp_path / "model" / "record.json").read_text(encoding="utf-8"))
+    assert record["translation"]["waived"]
+    assert record["metrics"]["energy"]["base_rate"] == pytest.approx(432 / 1670)
