@@ -71,12 +71,22 @@ def served(model: Path, *flags: str):
         assert process.wait(60) == 0
 
 
+def family(pid: int) -> list[int]:
+    """Return a process and its children."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
+    return [pid, *map(int, children)]
+
+
 def memory(pid: int) -> int:
     """Return the bytes that a process and its children hold."""
-    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
-    own = int(text.partition("VmRSS:")[2].split()[0]) * 1024
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()
-    return own + sum(memory(int(child)) for child in children)
+    texts = [Path(f"/proc/{each}/status").read_text(encoding="utf-8") for each in family(pid)]
+    return sum(int(text.partition("VmRSS:")[2].split()[0]) * 1024 for text in texts)
+
+
+def worked(pid: int) -> float:
+    """Return the processor seconds that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
@@ -125,15 +135,16 @@ def streamed(model: Model, files: list[bytes], images: int) -> None:
 
 
 def alone(model: Model, files: list[bytes], images: int, seconds: float) -> dict[str, float]:
-    """Return how many images a second one process decodes and scores, either way."""
-    found = {}
+    """Return how many images a second one process decodes and scores, either way, and what the plain one costs."""
+    found: dict[str, float] = {}
     for way in (plain, streamed):
         way(model, files[: 4 * images], images)
-        start, rounds = time.perf_counter(), 0
+        start, rounds, used = time.perf_counter(), 0, time.process_time()
         while time.perf_counter() - start < seconds:
             way(model, files, images)
             rounds += 1
         found[way.__name__] = rounds * len(files) / (time.perf_counter() - start)
+        found.setdefault("processor µs an image", (time.process_time() - used) / (rounds * len(files)) * 1e6)
     return found
 
 
@@ -145,14 +156,18 @@ def measure(
     requests = [form(files[start : start + images]) for start in range(0, len(files), images)]
     before = alone(model, files, images, reference)
     with served(folder) as (port, process):
-        at_rest = memory(process.pid)
+        at_rest, people = memory(process.pid), family(process.pid)
+        used, own = [worked(pid) for pid in people], time.process_time()
         seen = asyncio.run(load_up(port, requests, clients, seconds, images))
+        costs = [worked(pid) - before for pid, before in zip(people, used, strict=True)]
+        spent = {"server": costs[0], "decoders": sum(costs[1:]), "clients": time.process_time() - own}
         held = memory(process.pid)
     after = alone(model, files, images, reference)
-    plainly = statistics.mean((max(before.values()), max(after.values())))
+    plainly = statistics.mean(max(each["plain"], each["streamed"]) for each in (before, after))
     ratio = seen["images a second"] / plainly
     return seen | {
         "in one process, before": before, "in one process, after": after, "ratio": ratio,
+        "processor µs an image": {name: cost / seen["requests"] / images * 1e6 for name, cost in spent.items()},
         "MiB at rest": at_rest / 2**20, "MiB after": held / 2**20, "processors": os.cpu_count(),
     }  # fmt: skip
 
@@ -164,4 +179,5 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--images", type=int, default=32)
     how = parser.parse_args()
-    print(json.dumps(measure(how.model, clients=how.clients, seconds=how.seconds, images=how.images), indent=2))
+    found = measure(how.model, clients=how.clients, seconds=how.seconds, images=how.images)
+    print(json.dumps(found, indent=2, ensure_ascii=False))

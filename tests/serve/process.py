@@ -71,4 +71,4 @@ async def answer(reader: asyncio.StreamReader) -> bytes:
 
 def children(pid: int) -> list[int]:
     """Return the processes that a process started."""
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8").split()]
+    return list(program("serve_load").family(pid)[1:])
