@@ -38,7 +38,7 @@ def constants(traced: fx.GraphModule) -> Known:
     known: Known = {}
     for node in traced.graph.nodes:
         if node.op == "get_attr":
-            known[node] = operator.attrgetter(node.target)(traced).detach()
+            known[node] = operator.attrgetter(node.target)(traced).detach().clone()  # what follows may work in place
         elif node.op == "call_function" and node.all_input_nodes and known.keys() >= set(node.all_input_nodes):
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), known.__getitem__)
             known[node] = node.target(*args, **kwargs)
