@@ -4,7 +4,6 @@ import base64
 import os
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,15 +11,9 @@ import pytest
 from madod.serve.about import about
 from madod.serve.limits import Limits
 from madod.serve.page import POLICY, page
+from tests.report.browser import ARGUMENTS, CHROMIUM, needs_browser
 
-BROWSER = Path("/usr/bin/chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-]  # fmt: skip
 SCREENSHOTS = os.environ.get("MADOD_SCREENSHOTS")
-
-needs_browser = pytest.mark.skipif(not BROWSER.exists(), reason="there is no browser here")
 
 
 class Reading(HTMLParser):
@@ -67,7 +60,7 @@ def test_what_a_model_calls_its_classes_cannot_break_out(model):
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api")
     with sync_api.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=str(BROWSER), args=FLAGS)
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield opened
         opened.close()
 

@@ -130,7 +130,7 @@
     entry.unknown = unknown;
     entry.card.className = `card ${unknown ? "unknown" : "known"}`;
     entry.verdict.textContent = unknown ? "unknown" : "known";
-    entry.title.textContent = unknown ? "None of its classes" : found.label;
+    entry.title.textContent = unknown ? "Probably none of its classes" : found.label;
     entry.sure.textContent = unknown ? `nearest: ${found.label}, ${percent(found.confidence)} among the known` : `${percent(found.confidence)} sure among the known`;
     entry.fill.style.width = `${100 * place(found.score)}%`;
     entry.tick.style.left = `${100 * place(threshold)}%`;
