@@ -43,7 +43,9 @@ def prepare(threads: int) -> BaseContext:
     context.set_forkserver_preload([WORK])
     from multiprocessing.forkserver import ensure_running
 
+    answer = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited: Ctrl-C is the sweep's to answer
     ensure_running()
+    signal.signal(signal.SIGINT, answer)
     return context
 
 
@@ -67,8 +69,9 @@ class Local:
 
     def ended(self, timeout: float) -> "list[Ended]":
         """Return the runs that ended, waiting a little for the first."""
-        pipes = {worker.pipe: worker for worker in self.workers}
-        return [end for pipe in wait(list(pipes), timeout) if (end := self._end(pipes[pipe])) is not None]  # type: ignore[index]
+        heard = wait([worker.pipe for worker in self.workers], timeout)
+        ready = [worker for worker in self.workers if worker.pipe in heard]
+        return [end for worker in ready if (end := self._end(worker)) is not None]
 
     def close(self) -> None:
         """Stop every worker at once."""
@@ -79,7 +82,8 @@ class Local:
 
     def _start(self, gpu: str | None) -> Worker:
         ours, theirs = self.context.Pipe()
-        process = self.context.Process(target=serve, args=(theirs, self.places, gpu))  # type: ignore[attr-defined]
+        start: Any = self.context  # whose type does not say that it has Process
+        process = start.Process(target=serve, args=(theirs, self.places, gpu))
         process.start()
         theirs.close()
         return Worker(process, ours, gpu)
