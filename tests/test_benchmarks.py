@@ -85,3 +85,11 @@ def test_the_digits_table_is_made_from_its_records():
     assert digits.table(records) == (results / "table.md").read_text(encoding="utf-8")
     for record in records:
         assert (results / record.spec.id).is_dir(), "a record's id no longer fits its spec"
+
+
+def test_the_colored_mnist_table_is_made_from_its_records():
+    mnist, results = program("colored_mnist"), FOLDER.parent / "results" / "colored_mnist"
+    planned = list(mnist.specs(mnist.STEPS, mnist.G_STEPS))
+    assert {spec.id for spec in planned} == {file.parent.name for file in results.glob("*/record.json")}
+    records = [mnist.load_record(results / spec.id) for spec in planned]
+    assert mnist.table(records) == (results / "table.md").read_text(encoding="utf-8")
