@@ -55,10 +55,13 @@ def expected(files, size=8):
     return torch.from_numpy(np.stack([read_image(file, size) for file in files]))
 
 
-def test_processes_make_what_one_makes(files, cache, hired):
+def test_processes_make_what_one_makes(files, cache, hired, tmp_path, monkeypatch, caplog):
+    (tmp_path / "json.py").write_text("raise SystemExit('not the module that is meant')")
+    monkeypatch.chdir(tmp_path)
     calls = []
     found = decoded(files, 8, cache=cache, progress=lambda done, total: calls.append((done, total)))
     assert torch.equal(found.images, expected(files))
+    assert caplog.text == ""  # no process died, so that all of the work was theirs
     assert calls == [(k, 40) for k in range(4, 41, 4)]
     assert len(hired) == 3
     assert all(process.returncode is not None for process in hired)

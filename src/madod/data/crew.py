@@ -20,6 +20,12 @@ WORTH = 32 << 20
 """Bytes of picture files from which on processes gain more than their start costs: a second or two of decoding."""
 HANDFUL = 32
 """Pictures that a process is given at a time."""
+START = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+runpy.run_module("madod.data.decoder", run_name="__main__")
+"""
+"""Finds the package where its parent did, behind everything else; the working folder has no say in what is imported."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 Process = subprocess.Popen[str]
@@ -73,12 +79,11 @@ class Crew:
 def _started(array: Array) -> Process | None:
     """Return a process that decodes, or nothing where none can be started; the user's own program is not run again."""
     package = str(Path(__file__).parents[2])  # wherever this process found it
-    places = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), package])
     with suppress(OSError):
         return subprocess.Popen(
-            [sys.executable, "-m", "madod.data.decoder", *map(str, array)],
+            [sys.executable, "-P", "-c", START, package, *map(str, array)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
-            env=os.environ | ONE_THREAD | {"PYTHONPATH": places}, start_new_session=True,
+            env=os.environ | ONE_THREAD, start_new_session=True,
         )  # fmt: skip
     return None
 
