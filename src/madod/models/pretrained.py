@@ -75,8 +75,9 @@ def pretrained(source: str, *, cache: Path | None = None, progress: Progress | N
 
 def backbone_of(name: str | None) -> str | None:
     """Return the network that weights of a name are for; nothing for a file."""
-    known = {name: wanted.backbone for name, wanted in (*PACKAGED.items(), *PUBLISHED.items())}
-    return known.get(name) if name else None
+    if name in PACKAGED:
+        return PACKAGED[name].backbone
+    return PUBLISHED[name].backbone if name in PUBLISHED else None
 
 
 def _published(wanted: Published, folder: Path, progress: Progress | None) -> Weights:
