@@ -18,7 +18,7 @@ from madod.equations import dirichlet, energy, energy_margin, kl_invariance, l1_
 from madod.meta import adapt
 from madod.models.classifier import Classifier, Setting
 from madod.tasks import Batch
-from madod.translation.blocks import adain
+from madod.translation.blocks import adain, instance_norm
 from madod.translation.judge import domain_distance, judge
 from madod.translation.munit import Munit, MunitConfig, adversarial_loss, discriminator_loss
 from madod.translation.networks import architecture, initialise
@@ -246,3 +246,12 @@ def test_retention_and_diversity_by_hand():
     shifts = iter([0.0, 0.1])
     moving = judge(lambda images, rng: images + next(shifts), verdict, held_out, seeded())
     assert moving.diversity == pytest.approx(0.1 * 255 / 100, rel=1e-5)
+
+
+def test_instance_norm_by_hand():
+    x = torch.randn(2, 3, 4, 5, dtype=torch.float64)
+    wanted = torch.stack(
+        [torch.stack([(c - c.mean()) / (((c - c.mean()) ** 2).mean() + 1e-5).sqrt() for c in i]) for i in x]
+    )
+    torch.testing.assert_close(instance_norm(x), wanted)
+    torch.testing.assert_close(torch.compile(instance_norm, backend="eager")(x), wanted, atol=1e-6, rtol=1e-6)

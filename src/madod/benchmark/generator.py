@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,10 @@ SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
 JUDGE_STEPS = 150
 """Steps of the source-trained ERM that judges retention."""
+LEG, LEAST, MOST = 100, 300, 3000
+"""Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
+GAIN, PATIENCE = 0.02, 3
+"""It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
 REMEDY = "look at the images for anything extreme, or do without G (--translate augment)"
 
 
@@ -58,11 +62,12 @@ def generator(
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
-    Two processes never train the same one: the second waits for the first, and goes on where it was killed.
+    With 0 steps it is trained until it rebuilds held-out source images no better (`settled`). Two processes never
+    train the same one: the second waits for the first, and goes on where it was killed.
     """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
-    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 2}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3}
     facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
     start = [] if weights is None else [weights.sha256]
     facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(weights), asdict(augment), *start]}
@@ -71,12 +76,12 @@ def generator(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "judgement.json").exists():
-            munit = _trained(split.source, steps, folder, key, progress, compute)
+            munit = _trained(split, steps, folder, key, progress, compute)
             translate = freeze(munit, architecture, compute).to(split.source.device)
             save(translate, folder / "generator.safetensors")
             net = partial(build, backbone, weights=weights, compute=replace(compute, compiled=False))
             label = _source_classifier(split.source, net, _judge_config(weights), augment, folder, key, progress)
-            _judge(translate, label, split.val, folder)
+            _judge(munit, translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
     if not waive:
@@ -87,21 +92,46 @@ def generator(
     )
 
 
-def _trained(source: Pool, steps: int, folder: Path, identity: str, progress: Progress, compute: Compute) -> Munit:
+def settled(curve: Sequence[float]) -> bool:
+    """Tell whether G has stopped learning: the last legs' best is hardly below the best before them.
+
+    min(r_k-2 .. r_k) > 0.98 min(r_1 .. r_k-3), r the reconstruction error on held-out source images after each leg.
+    """
+    if len(curve) * LEG < LEAST or len(curve) <= PATIENCE:
+        return False
+    return len(curve) * LEG >= MOST or min(curve[-PATIENCE:]) > (1 - GAIN) * min(curve[:-PATIENCE])
+
+
+def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Progress, compute: Compute) -> Munit:
+    source = split.source
     architecture, config = preset(source.shape)
     munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED, compute=compute)
     munit.to(source.device)
-    train(
-        munit, source, np.random.default_rng(SEED),
-        steps=steps, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
-    )  # fmt: skip
+
+    def to(step: int) -> None:
+        train(
+            munit, source, np.random.default_rng(SEED),
+            steps=step, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
+        )  # fmt: skip
+
+    if steps:
+        to(steps)
+        return munit
+    file = folder / "reconstruction.json"
+    curve: list[float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    to(LEG * max(1, len(curve)))
+    while not settled(curve):
+        to(LEG * (len(curve) + 1))
+        curve.append(munit.reconstruction(split.val))
+        write_json(file, curve)
     return munit
 
 
-def _judge(translate: nn.Module, label: Any, held_out: Pool, folder: Path) -> None:
+def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path) -> None:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
     verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED))
+    verdict = replace(verdict, reconstruction=munit.reconstruction(held_out), steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
     for checkpoint in folder.rglob("checkpoint.safetensors"):

@@ -70,16 +70,18 @@ class FrozenBatchNorm(nn.Module):
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
 
 
-def normed(conv: nn.Conv2d, norm: nn.Module, x: Tensor) -> Tensor:
-    """norm(conv(x)); frozen statistics fold into the convolution, which is exact and saves a pass over memory.
-
-    With s = weight / sqrt(var + eps): s (W * x - mean) + bias = (s W) * x + (bias - s mean).
-    """
-    if not isinstance(norm, FrozenBatchNorm):
-        return norm(conv(x))
+def folded(conv: nn.Conv2d, norm: FrozenBatchNorm, x: Tensor) -> Tensor:
+    """s (W * x - mean) + bias = (s W) * x + (bias - s mean), s = weight / sqrt(var + eps): a pass over memory less."""
     scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
     weight, bias = conv.weight * scale.view(-1, 1, 1, 1), norm.bias - norm.running_mean * scale
     return F.conv2d(x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
+
+
+def normed(conv: nn.Conv2d, norm: nn.Module, x: Tensor) -> Tensor:
+    """Return norm(conv(x)); compiled code folds frozen statistics, whose small products cost little there alone."""
+    if isinstance(norm, FrozenBatchNorm) and torch.compiler.is_compiling():
+        return folded(conv, norm, x)
+    return norm(conv(x))
 
 
 NORMS: dict[NormName, Norm] = {"group": group_norm, "frozen": FrozenBatchNorm, "batch": nn.BatchNorm2d}

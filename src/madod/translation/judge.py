@@ -32,6 +32,10 @@ class Judgement:
     images: int
     clean: float
     """Share of the original images that the judging classifier labels right."""
+    reconstruction: float | None = None
+    """Mean distance between images in [-1, 1] and what content and style rebuild of them."""
+    steps: int | None = None
+    """Steps that G was trained for."""
 
     def failures(self, bounds: Bounds) -> list[str]:
         """Return a clause for every bound that is missed."""

@@ -168,6 +168,18 @@ class Munit(nn.Module):
         names = dict.fromkeys(name for terms in noted for name in terms)
         return {name: torch.stack([terms[name] for terms in noted if name in terms]).sum() for name in names}
 
+    @torch.no_grad()
+    def reconstruction(self, held_out: Pool, *, most: int = 256) -> float:
+        """Return |D(E_s(x), E_v(x)) - x|, the l1 mean over held-out images in [-1, 1]."""
+        order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
+        gaps, run = [], self.compute
+        with torch.compiler.set_stance("force_eager"):  # these passes are few
+            for rows in order.split(at_once(held_out.take(order[:1]))):
+                x = whole_quarters(held_out.take(rows) * 2 - 1)
+                same = run(self.decoder, run(self.content_encoder, x), run(self.style_encoder, x))
+                gaps.append((wide(same) - x).abs().mean((1, 2, 3)))
+        return float(torch.cat(gaps).mean())
+
     def _step(self, name: str, losses: Iterator[Tensor]) -> None:
         """Descend the sum of losses, each of which is forgotten before the next is made."""
         optimizer = self.optimizers[name]

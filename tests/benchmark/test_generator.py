@@ -1,0 +1,69 @@
+import json
+
+import pytest
+import torch
+
+from madod.benchmark import generator as module
+from madod.benchmark.generator import generator, settled
+from madod.data.base import DATASETS
+from madod.data.split import split
+from madod.training import silent
+
+SMALL = {"LEG": 2, "LEAST": 6, "MOST": 12, "JUDGE_STEPS": 1}
+
+
+def made(cache, steps, progress=silent):
+    dataset = DATASETS["digits"]()
+    parts = split(dataset, test_domain="neon", ood_classes=("4",), split_seed=0)
+    few = parts._replace(source=parts.source.subset(torch.arange(0, len(parts.source), 40)),
+                         val=parts.val.subset(torch.arange(0, len(parts.val), 10)))  # fmt: skip
+    return generator(
+        few, steps=steps, backbone="small_cnn", augment=dataset.augmentation,
+        cache=cache, progress=progress, waive=True,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def small(monkeypatch):
+    for name, value in SMALL.items():
+        monkeypatch.setattr(module, name, value)
+
+
+def test_training_ends_when_held_out_images_are_rebuilt_no_better():
+    falling = [1.0, 0.9, 0.8, 0.7, 0.6, 0.5]
+    assert not settled(falling)
+    assert settled([*falling, 0.5, 0.495, 0.51])
+    assert not settled([*falling, 0.5, 0.48, 0.51])
+    assert not settled([1.0, 1.0])
+
+
+def test_training_ends_at_the_most_steps(monkeypatch):
+    monkeypatch.setattr(module, "MOST", 600)
+    assert settled([1.0, 0.9, 0.8, 0.7, 0.6, 0.5])
+
+
+def test_a_given_number_of_steps_is_kept(tmp_path, small):
+    judged = made(tmp_path, 3).judgement
+    assert judged["steps"] == 3
+    assert 0 < judged["reconstruction"] < 2
+
+
+def test_a_criterion_ends_training_and_a_kill_changes_nothing(tmp_path, small):
+    whole = made(tmp_path / "whole", 0)
+    taken = whole.judgement["steps"]
+    assert SMALL["LEAST"] <= taken <= SMALL["MOST"]
+    (curve,) = tmp_path.glob("whole/generators/*/reconstruction.json")
+    assert len(json.loads(curve.read_text())) == taken // SMALL["LEG"]
+
+    def killed(stage, done, total):
+        if done == 5 or (stage == "generator" and done == 4):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path / "killed", 0, killed)
+    again = made(tmp_path / "killed", 0)
+    assert again.judgement == whole.judgement
+    for (name, one), other in zip(
+        whole.translate.state_dict().items(), again.translate.state_dict().values(), strict=True
+    ):
+        assert torch.equal(one, other), name

@@ -1,0 +1,73 @@
+import pytest
+import torch
+from torch import nn
+
+from madod.errors import InputError
+from madod.models.backbones import build
+from madod.models.compute import PLAIN, Compute, adam, compute
+from madod.models.layers import FrozenBatchNorm, folded
+
+CPU = torch.device("cpu")
+
+
+def frozen_net() -> nn.Module:
+    net = build("resnet18", channels=3, classes=4, seed=0, norm="frozen")
+    rng = torch.Generator().manual_seed(0)
+    for layer in net.modules():
+        if isinstance(layer, FrozenBatchNorm):
+            layer.running_mean.normal_(generator=rng).mul_(0.1)
+            layer.running_var.uniform_(0.5, 1.5, generator=rng)
+    return net.double()
+
+
+def test_folding_frozen_statistics_is_exact_with_its_gradients():
+    conv, norm = nn.Conv2d(3, 5, 3, 2, padding=1, bias=False).double(), FrozenBatchNorm(5, eps=1e-3).double()
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(0.5, 2)
+    nn.init.normal_(norm.weight)
+    nn.init.normal_(norm.bias)
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float64)
+    weights = [conv.weight, norm.weight, norm.bias]
+    plain, fold = (torch.autograd.grad(out.sin().sum(), weights) for out in (norm(conv(x)), folded(conv, norm, x)))
+    torch.testing.assert_close(folded(conv, norm, x), norm(conv(x)))
+    torch.testing.assert_close(fold, plain)
+
+
+def test_a_traced_network_says_the_same_as_a_plain_one():
+    net, x = frozen_net(), torch.rand(2, 3, 32, 32, dtype=torch.float64)
+    traced = torch.compile(net.features, backend="eager")
+    torch.testing.assert_close(traced(x), net.features(x))
+
+
+def test_small_pictures_and_processors_are_left_as_they_are():
+    assert compute((3, 32, 32), CPU) == PLAIN
+    assert compute((3, 224, 224), CPU) == Compute("float32", channels_last=True, compiled=False)
+
+
+def test_a_precision_that_cannot_be_is_refused():
+    with pytest.raises(InputError, match="no precision 'float16'"):
+        compute((3, 32, 32), CPU, "float16")
+    with pytest.raises(InputError, match="cpu does not compute in bfloat16"):
+        compute((3, 32, 32), CPU, "bfloat16")
+
+
+def test_layout_changes_neither_names_nor_numbers():
+    x = torch.rand(2, 3, 64, 64)
+    plain = build("resnet18", channels=3, classes=4, seed=0)
+    laid = build("resnet18", channels=3, classes=4, seed=0, compute=Compute(channels_last=True))
+    assert list(laid.state_dict()) == list(plain.state_dict())
+    torch.testing.assert_close(laid(x).logits, plain(x).logits, atol=1e-4, rtol=1e-4)
+
+
+def test_features_are_in_the_format_of_the_head():
+    class Half(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.flatten(1).bfloat16()
+
+    from madod.models.classifier import Classifier
+
+    assert Classifier(Half(), 12, 2).features(torch.rand(1, 3, 2, 2)).dtype == torch.float32
+
+
+def test_adam_takes_one_kernel_only_on_a_gpu():
+    assert adam([nn.Parameter(torch.zeros(1))], 0.1).defaults["fused"] is False
