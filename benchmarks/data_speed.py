@@ -8,7 +8,7 @@ it with Pillow, and stacks tensors; ours takes from decoded pictures and varies 
 in one process, on CPU seconds, and the ratio is of the medians; the goal is at least 3. Pictures are made for the
 purpose, or the first 256 below a folder; they are 224 px, as PACS is, so that decoding is as cheap as it gets.
 
-Measured on two busy cores: 3.4 to 3.5 times with made pictures, 3.7 to 3.9 times with PACS (1.3 and 4.8 ms an image).
+Measured on two busy cores: 3.4 to 3.5 times with made pictures, 3.4 to 3.9 times with PACS (1.3 and 4.8 ms an image).
 """
 
 import argparse
