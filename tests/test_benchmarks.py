@@ -78,6 +78,13 @@ def test_the_colored_mnist_table_stands_beside_the_papers():
     assert "none" in mnist.table(records[:1])
 
 
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_sweep_costs_little_more_than_its_runs():
+    overhead = program("sweep_overhead")
+    assert overhead.measure(overhead.PLAN, workers=2)["overhead"] < 0.05
+
+
 def test_the_digits_table_is_made_from_its_records():
     digits, results = program("digits"), FOLDER.parent / "results" / "digits"
     records = [digits.load_record(file.parent) for file in sorted(results.glob("*/record.json"))]
