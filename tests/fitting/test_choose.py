@@ -90,3 +90,14 @@ def test_lengths_of_time_are_told_in_words():
         "about 1 seconds", "about 8 seconds", "about 40 seconds", "about 90 seconds", "about 10 minutes",
         "about 2.5 hours",
     ]  # fmt: skip
+
+
+def test_g_is_trained_until_it_settles_from_full_size_on():
+    assert choose(Wishes(128), 128, own=False, gpu=False).translate_steps == 0
+    assert choose(Wishes(127), 127, own=False, gpu=False).translate_steps == 200
+    assert choose(Wishes(224, translate_steps=5), 224, own=False, gpu=False).translate_steps == 5
+
+
+def test_a_cpu_computes_in_float32_unless_told_otherwise():
+    assert choose(Wishes(224), 224, own=False, gpu=False).precision == "float32"
+    assert choose(Wishes(224, precision="bfloat16"), 224, own=False, gpu=False).precision == "bfloat16"

@@ -167,7 +167,7 @@ def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> 
         steps=variant.steps or entry.steps,
         backbone=entry.backbone,
         translate=variant.translate or entry.translate,
-        translate_steps=variant.translate_steps or entry.translate_steps,
+        translate_steps=entry.translate_steps if variant.translate_steps is None else variant.translate_steps,
         hparams=settings(algorithm, draw, given, pretrained=stage.weights is not None),
         pretrained=stage.weights.label if stage.weights else None,
         size=entry.size,

@@ -25,6 +25,7 @@ class RunSpec:
     backbone: str = "small_cnn"
     translate: str = "munit"
     translate_steps: int = 200
+    """Training steps of G; with 0 it is trained until it rebuilds held-out source images no better."""
     hparams: Mapping[str, Any] = field(default_factory=dict)
     """Every hyper-parameter of the algorithm, defaults included."""
     pretrained: str | None = None

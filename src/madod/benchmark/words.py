@@ -58,10 +58,10 @@ def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
     yield from ((("seeds",), seed, 0) for seed in plan.seeds)
     for k, entry in enumerate(plan.datasets):
         yield ("datasets", k, "steps"), entry.steps, 1
-        yield ("datasets", k, "translate_steps"), entry.translate_steps, 1
+        yield ("datasets", k, "translate_steps"), entry.translate_steps, 0
     for k, variant in enumerate(plan.variants):
         yield ("variants", k, "steps"), variant.steps, 1
-        yield ("variants", k, "translate_steps"), variant.translate_steps, 1
+        yield ("variants", k, "translate_steps"), variant.translate_steps, 0
 
 
 def check_cells(entry: DatasetPlan, domains: Sequence[str], units: Sequence[str], toml: Toml, place: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from madod.errors import InputError
 from madod.models.backbones import check_backbone
+from madod.models.compute import usual_precision
 from madod.models.pretrained import PACKAGED, backbone_of
 from madod.models.pretrained import pretrained as read_pretrained
 
@@ -19,6 +20,8 @@ SIZES = (96, 128, 160, 224)
 """Sizes that the pretrained network may get; a CPU takes the first, a GPU the first that loses no pixels."""
 LARGEST_FOR_G = 64
 """Size above which training G takes a CPU longer than the classifier."""
+FULL_SIZE_G = 128
+"""Size from which G has its full networks, whose training a criterion ends; smaller ones take 200 steps."""
 ON_CPU = {"batch": 8, "tasks": 2, "shots": 2, "lr": 3e-4}
 """Small steps for a pretrained network on a CPU, and a rate with which a few hundred of them go somewhere.
 
@@ -39,6 +42,7 @@ class Wishes:
     translate: str | None = None
     translate_steps: int | None = None
     check: Check | None = None
+    precision: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Choice:
     check: Check
     preset: dict[str, Any] = field(default_factory=dict)
     """Hyper-parameters other than the method's own presets."""
+    precision: str = "float32"
     reasons: tuple[str, ...] = ()
 
 
@@ -73,7 +78,9 @@ def choose(
     steps = wishes.steps if wishes.steps is not None else 500 if backbone == "small_cnn" else 300 if slow else 1000
     plain = own and not gpu and size > LARGEST_FOR_G and wishes.translate_steps is None
     translate = wishes.translate or ("augment" if plain else "munit")
-    translate_steps = 200 if wishes.translate_steps is None else wishes.translate_steps
+    by_rule = 0 if size >= FULL_SIZE_G else 200
+    translate_steps = by_rule if wishes.translate_steps is None else wishes.translate_steps
+    precision = wishes.precision or usual_precision(size, gpu=gpu)
     if apart and wishes.check not in (None, "none"):
         raise InputError(
             f"--check {wishes.check} trains on every domain and class in turn, those of --test-domain and --ood-class "
@@ -81,7 +88,7 @@ def choose(
         )
     check: Check = wishes.check or ("short" if own and not apart else "none")
     preset = {name: value for name, value in ON_CPU.items() if slow and name in fields}
-    choice = Choice(size, backbone, pretrained, steps, translate, translate_steps, check, preset)
+    choice = Choice(size, backbone, pretrained, steps, translate, translate_steps, check, preset, precision)
     return replace(choice, reasons=tuple(_reasons(choice, wishes, side, gpu)))
 
 

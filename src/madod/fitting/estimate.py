@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from madod.algorithms.base import ALGORITHMS
-from madod.benchmark.generator import JUDGE_STEPS, plain
+from madod.benchmark.generator import JUDGE_STEPS, MOST, plain
 from madod.benchmark.record import RunSpec
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
@@ -32,9 +32,9 @@ class Estimate(NamedTuple):
     generator_step: float
 
     def seconds(self, spec: RunSpec) -> float:
-        """Return how long a run takes, apart from reading pictures and the last measurements."""
+        """Return how long a run takes at most, apart from reading pictures and the last measurements."""
         judge = JUDGE_STEPS * self.step if self.generator_step else 0.0
-        return spec.steps * self.step + spec.translate_steps * self.generator_step + judge
+        return spec.steps * self.step + (spec.translate_steps or MOST) * self.generator_step + judge
 
 
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Estimate:

@@ -88,9 +88,9 @@ def spec_of(
     split_seed: int = 0,
 ) -> RunSpec:
     """Return the run that words and choices describe; `given` are all hyper-parameters."""
-    for flag, number in (("--steps", choice.steps), ("--translate-steps", choice.translate_steps)):
-        if number < 1:
-            raise InputError(f"{flag} {number} is no number of steps: give 1 or more")
+    for flag, number, least in (("--steps", choice.steps, 1), ("--translate-steps", choice.translate_steps, 0)):
+        if number < least:
+            raise InputError(f"{flag} {number} is no number of steps: give {least} or more")
     for flag, number in (("--seed", seed), ("--split-seed", split_seed)):
         if number < 0:
             raise InputError(f"{flag} {number} is no seed: give 0 or more")
@@ -98,7 +98,7 @@ def spec_of(
     return RunSpec(
         Path(data).resolve().name if own else data, opening.test_domain, opening.ood_classes, algorithm, seed,
         split_seed, choice.steps, choice.backbone, choice.translate, choice.translate_steps, given,
-        weights.label if weights else None, choice.size if own else opening.size,
+        weights.label if weights else None, choice.size if own else opening.size, choice.precision,
     )  # fmt: skip
 
 
@@ -147,6 +147,7 @@ def fit(
     translate: str | None = None,
     translate_steps: int | None = None,
     check: Check = "none",
+    precision: str | None = None,
     hparams: Mapping[str, Any] | None = None,
     seed: int = 0,
     split_seed: int = 0,
@@ -173,7 +174,7 @@ def fit(
     )  # fmt: skip
     if detector is not None:
         DETECTORS[detector]  # an unknown name is refused before anything long starts
-    wishes = Wishes(size, backbone, pretrained, steps, translate, translate_steps, check)
+    wishes = Wishes(size, backbone, pretrained, steps, translate, translate_steps, check, precision)
     seen = look(str(folder), opening, wishes, algorithm, where, progress)
     choice = seen.choice
     weights = read_pretrained(choice.pretrained, cache=opening.cache or cache_dir(), progress=progress)

@@ -61,6 +61,11 @@ def compute(shape: tuple[int, int, int], device: torch.device, precision: str = 
     return Compute("bfloat16" if precision == "bfloat16" else "float32", side >= WORTH_LAYOUT, compiled)
 
 
+def usual_precision(size: int, *, gpu: bool) -> Precision:
+    """Return bfloat16 where a GPU has it and pictures are large enough for it to pay, else float32."""
+    return "bfloat16" if gpu and size >= WORTH_COMPILING and torch.cuda.is_bf16_supported() else "float32"
+
+
 def adam(parameters: Iterable[nn.Parameter], lr: float, **rest: Any) -> torch.optim.Adam:
     """Return Adam, as one kernel a step where there is a GPU [Kingma & Ba 2015, alg. 1]."""
     weights = list(parameters)
