@@ -32,6 +32,8 @@ SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
 JUDGE_STEPS = 150
 """Steps of the source-trained ERM that judges retention."""
+LARGE, JUDGE_BATCH, JUDGED = 128, 8, 192
+"""From this side in pixels on, the images of a domain in the judge's batches, and those that G is judged on."""
 LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
 GAIN, PATIENCE = 0.02, 3
@@ -70,7 +72,8 @@ def generator(
     facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3}
     facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
     start = [] if weights is None else [weights.sha256]
-    facts |= {"judge": [backbone, JUDGE_STEPS, _judge_config(weights), asdict(augment), *start]}
+    examiner = _judge_config(split.source.shape, weights)
+    facts |= {"judge": [backbone, JUDGE_STEPS, examiner, asdict(augment), *start]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +83,7 @@ def generator(
             translate = freeze(munit, architecture, compute).to(split.source.device)
             save(translate, folder / "generator.safetensors")
             net = partial(build, backbone, weights=weights, compute=replace(compute, compiled=False))
-            label = _source_classifier(split.source, net, _judge_config(weights), augment, folder, key, progress)
+            label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
             _judge(munit, translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
@@ -130,7 +133,8 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
 def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path) -> None:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
-    verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED))
+    most = JUDGED if min(held_out.shape[1:]) >= LARGE else 512
+    verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED), most=most)
     verdict = replace(verdict, reconstruction=munit.reconstruction(held_out), steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
@@ -144,9 +148,11 @@ def plain(augmentation: Augmentation) -> Generator:
     return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
 
 
-def _judge_config(weights: Weights | None) -> dict[str, Any]:
+def _judge_config(shape: tuple[int, int, int], weights: Weights | None) -> dict[str, Any]:
+    """Return the judge's hyper-parameters; large pictures come in small batches, so that a CPU can judge G too."""
     config = ALGORITHMS["erm"].Config
-    return asdict(config(**config.scratch) if weights is None else config())
+    size = {"batch": JUDGE_BATCH} if min(shape[1:]) >= LARGE else {}
+    return asdict(config(**({} if weights else config.scratch) | size))
 
 
 def _source_classifier(
