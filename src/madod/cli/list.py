@@ -16,7 +16,7 @@ from madod.registry import Registry
 class List:
     """What to list, and how."""
 
-    kind: Annotated[Literal["algorithms", "detectors", "datasets"], tyro.conf.Positional]
+    kind: Annotated[Literal["all", "algorithms", "detectors", "datasets"], tyro.conf.Positional] = "all"
     """What to list."""
     json: Switch = False
     """Print a JSON object of names and descriptions instead of a table."""
@@ -27,12 +27,30 @@ PACKAGES = {"algorithms": "madod.algorithms", "detectors": "madod.detectors", "d
 
 def main(arguments: Sequence[str]) -> int:
     """Print names with one line of description each; reads source text only, so that it answers at once."""
-    how = parse(List, arguments, "list", "List algorithms, detectors or datasets.")
-    registry: Registry[object] = Registry(how.kind, PACKAGES[how.kind])
-    rows = {name: registry.summary(name) for name in registry}
-    if how.json:
-        sys.stdout.write(json.dumps(rows, ensure_ascii=False, indent=2) + "\n")
+    how = parse(List, arguments, "list", "List algorithms, detectors, datasets, or all three.")
+    if how.kind != "all":
+        rows = summaries(how.kind)
+        sys.stdout.write(as_json(rows) if how.json else table(rows))
         return 0
-    width = max(map(len, rows))
-    sys.stdout.write("".join(f"{name:{width}}  {summary}\n" for name, summary in rows.items()))
+    every = {kind: summaries(kind) for kind in PACKAGES}
+    sys.stdout.write(
+        as_json(every) if how.json else "\n".join(f"{kind}\n{table(rows, '  ')}" for kind, rows in every.items())
+    )
     return 0
+
+
+def summaries(kind: str) -> dict[str, str]:
+    """Return the names of a kind with a line of description each."""
+    registry: Registry[object] = Registry(kind, PACKAGES[kind])
+    return {name: registry.summary(name) for name in registry}
+
+
+def as_json(facts: object) -> str:
+    """Return facts as JSON to read."""
+    return json.dumps(facts, ensure_ascii=False, indent=2) + "\n"
+
+
+def table(rows: dict[str, str], indent: str = "") -> str:
+    """Return a line a name, descriptions one below the other."""
+    width = max(map(len, rows))
+    return "".join(f"{indent}{name:{width}}  {summary}\n" for name, summary in rows.items())
