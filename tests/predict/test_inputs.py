@@ -10,6 +10,7 @@ from PIL import Image
 
 from madod.data.images import BadImage
 from madod.predict import BATCH, Prediction
+from madod.predict.model import FAR
 from tests.predict.toy import CLASSES, files, images, toy_model
 
 
@@ -116,6 +117,18 @@ def test_a_stream_without_end_is_read_no_further_than_needed(model):
         ahead.append(last - done)
     assert max(ahead) <= 2 * BATCH
     assert threading.active_count() < 20
+
+
+def test_what_cannot_be_scored_is_unknown():
+    broken = toy_model()
+    with torch.no_grad():
+        next(broken.net.parameters()).fill_(float("nan"))
+    for answer in broken.predict(images(3)):
+        assert answer.unknown
+        assert answer.confidence == 0.0
+        assert answer.score == FAR
+    [near] = broken.nearest(broken.examine([images(1)[0].transpose(2, 0, 1)]).features, k=2)
+    assert [neighbour.similarity for neighbour in near] == [0.0, 0.0]
 
 
 def test_the_threshold_follows_the_share_that_is_kept(model):

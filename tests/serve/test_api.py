@@ -1,6 +1,7 @@
 """What the server promises: the same verdicts as the model, for forms and for bodies, alone and in company."""
 
 import asyncio
+import copy
 import io
 import re
 
@@ -35,6 +36,17 @@ def test_many_pictures_get_the_model_s_own_verdicts_in_order(client, model, digi
     assert len({entry["label"] for entry in entries}) > 2
 
 
+def test_what_cannot_be_scored_is_unknown_and_answered_in_numbers(make_client, model, digits):
+    broken = Model(copy.deepcopy(model.net), model.detector, model.card, model.held_scores, model.gallery)
+    for parameter in broken.net.parameters():
+        parameter.data.fill_(float("nan"))
+    (entry,) = make_client(broken).post("/predict", content=digits[0], headers=PNG).json()["images"]
+    assert entry["unknown"] is True
+    assert entry["confidence"] == 0
+    assert entry["score"] > entry["threshold"]
+    assert all(near["similarity"] == 0 for near in entry["similar"])
+
+
 @pytest.mark.parametrize("kind", ["image/png", "image/x-anything", "IMAGE/PNG; a=b", "application/octet-stream"])
 def test_one_picture_as_the_body(client, model, digits, kind):
     answer = client.post("/predict", content=digits[5], headers={"content-type": kind})
@@ -57,10 +69,10 @@ def test_the_threshold_is_what_was_asked_for(client, model, digits):
     nothing = client.post("/predict?threshold=1e9", files=files(digits)).json()["images"]
     assert not any(entry["unknown"] for entry in nothing)
     strict = client.post("/predict?keep=0.3", files=files(digits)).json()["images"]
-    copy = Model(model.net, model.detector, model.card, model.held_scores)
-    assert {entry["threshold"] for entry in strict} == {copy.set_threshold(0.3)}
+    other = Model(model.net, model.detector, model.card, model.held_scores)
+    assert {entry["threshold"] for entry in strict} == {other.set_threshold(0.3)}
     assert any(entry["unknown"] for entry in strict)
-    assert model.threshold != copy.threshold
+    assert model.threshold != other.threshold
     (both,) = client.post("/predict?keep=0.3&threshold=7", content=digits[0], headers=PNG).json()["images"]
     assert both["threshold"] == 7
 

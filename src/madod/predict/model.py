@@ -29,6 +29,8 @@ from madod.storage import read_tensors, under, write_json, write_tensors
 
 BATCH = 64
 HELD = "held.scores"
+FAR = torch.finfo(torch.float32).max
+"""The score of a picture of which no number comes out."""
 
 
 class Prediction(NamedTuple):
@@ -163,7 +165,10 @@ class Model:
         return findings(verdicts, self.classes, unreadable)
 
     def examine(self, pictures: Sequence[Pixels]) -> Examined:
-        """Return all that the network says of uint8 pictures (c, h, w) at the model's size."""
+        """Return all that the network says of uint8 pictures (c, h, w) at the model's size.
+
+        Where a number comes out as none, the picture is as unknown and the network as unsure as can be.
+        """
         images = torch.from_numpy(np.stack(pictures)).to(next(self.net.parameters()).device).float().div_(255)
         if self.detector.needs_model:
             scores = self.detector.score_images(self.net, images).cpu()
@@ -172,7 +177,8 @@ class Model:
             outputs = Outputs(seen.features.cpu(), seen.logits.cpu(), None if seen.own is None else seen.own.cpu())
             if not self.detector.needs_model:
                 scores = self.detector.score(outputs)
-        return Examined(outputs.logits.double().softmax(1), scores, outputs.features)
+        sure = outputs.logits.double().softmax(1).nan_to_num(0.0)
+        return Examined(sure, scores.nan_to_num(FAR, FAR, -FAR), outputs.features.nan_to_num())
 
     def judge(self, pictures: Sequence[Pixels]) -> tuple[Tensor, Tensor]:
         """Return probabilities (n, k) and unknown scores (n,) of uint8 pictures (c, h, w) at the model's size."""
