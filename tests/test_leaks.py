@@ -75,7 +75,7 @@ def same_tensors(one: Path, other: Path) -> None:
 def same_but_for_the_target(clean: Outcome, noised: Outcome, tmp_path: Path) -> None:
     same_tensors(tmp_path / "clean/model/model.safetensors", tmp_path / "noised/model/model.safetensors")
     weights = read_tensors(tmp_path / "clean/model/model.safetensors")[0]
-    assert {"net", "detector"} == {name.split(".")[0] for name in weights}
+    assert {"net", "detector", "held"} == {name.split(".")[0] for name in weights}
     assert clean.record.thresholds == noised.record.thresholds
     assert clean.history == noised.history
     for name in ("val_accuracy", "val_accuracy_before_deploy"):
