@@ -20,7 +20,7 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.models.backbones import build
 from madod.models.classifier import Classifier, Setting
-from madod.models.compute import PLAIN, Compute
+from madod.models.compute import PLAIN, WORTH_STEPS, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
 from madod.training import Progress, train
@@ -79,7 +79,8 @@ def generator(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "judgement.json").exists():
-            munit = _trained(split, steps, folder, key, progress, compute)
+            long = compute.compiled and (steps or MOST) >= WORTH_STEPS
+            munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
             translate = freeze(munit, architecture, compute).to(split.source.device)
             save(translate, folder / "generator.safetensors")
             net = partial(build, backbone, weights=weights, compute=replace(compute, compiled=False))

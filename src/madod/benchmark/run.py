@@ -78,7 +78,7 @@ def run(
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
-    how = compute(dataset.shape, device, spec.precision)
+    how = compute(dataset.shape, device, spec.precision, steps=spec.steps)
     reset_peaks(device)
     seconds: dict[str, float] = {}
     with clocked(seconds, "data"):

@@ -16,6 +16,7 @@ from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.compute import compute
 from madod.models.weights import Weights
 from madod.training import Learner
 from madod.translation.munit import Munit, preset
@@ -40,7 +41,7 @@ class Estimate(NamedTuple):
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Estimate:
     """Take a few steps, which leave nothing behind."""
     parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
-    source = parts.source.to(device)
+    source, how = parts.source.to(device), compute(dataset.shape, device, spec.precision, steps=0)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     method.check(config, source)
@@ -48,12 +49,16 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     pace = 0.0
     if method.needs_translate(config) and spec.translate == "munit":
         architecture, sizes = preset(source.shape)
-        munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0).to(device)
+        munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         pace = _pace(munit, source, device)
-        translate = freeze(munit, architecture).to(device)
+        translate = freeze(munit, architecture, how).to(device)
     sized = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
     known = Setting(
-        partial(sized, seed=0, weights=weights), len(source.domains), translate, dataset.augmentation, spec.steps
+        partial(sized, seed=0, weights=weights, compute=how),
+        len(source.domains),
+        translate,
+        dataset.augmentation,
+        spec.steps,
     )
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
     return Estimate(_pace(learner, source, device), pace)

@@ -16,6 +16,8 @@ WORTH_LAYOUT = 64
 """Side in pixels from which channels-last pays."""
 WORTH_COMPILING = 128
 """Side in pixels from which compiling pays on a GPU."""
+WORTH_STEPS = 300
+"""Steps from which it pays: it takes a minute or two, once."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,20 @@ class Compute:
 PLAIN = Compute()
 
 
-def compute(shape: tuple[int, int, int], device: torch.device, precision: str = "float32") -> Compute:
+def compute(
+    shape: tuple[int, int, int], device: torch.device, precision: str = "float32", *, steps: int = WORTH_STEPS
+) -> Compute:
     """Return the fastest way to compute on images of a shape in a precision, by rules measured in docs/performance.md.
 
-    Compiling takes a minute and a C compiler, so it waits for a GPU, pictures of some size and Triton.
+    Compiling takes a minute and a C compiler, so it waits for a GPU, pictures of some size, many steps and Triton.
     """
     if precision not in ("float32", "bfloat16"):
         raise InputError(f"there is no precision {precision!r}: take float32, or bfloat16 on a GPU")
     cuda, side = device.type == "cuda", min(shape[1:])
     if precision == "bfloat16" and not (cuda and torch.cuda.is_bf16_supported()):
         raise InputError(f"{device.type} does not compute in bfloat16 here: leave --precision at float32")
-    compiled = cuda and side >= WORTH_COMPILING and importlib.util.find_spec("triton") is not None
+    worth = cuda and side >= WORTH_COMPILING and steps >= WORTH_STEPS
+    compiled = worth and importlib.util.find_spec("triton") is not None
     return Compute("bfloat16" if precision == "bfloat16" else "float32", side >= WORTH_LAYOUT, compiled)
 
 
