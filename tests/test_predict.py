@@ -173,11 +173,14 @@ def test_what_is_missing_or_no_model(copy, tmp_path):
     (tmp_path / "empty").mkdir()
     refused(tmp_path / "empty", "there is no model")
     refused(tmp_path / "nowhere", "there is no model")
+    refused(copy / "model.json", "is a file", "give the folder")
     (copy / "model.safetensors").unlink()
     refused(copy, "model.safetensors", "train the model again")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", "{}", '{"sha256": "0"}', '{"format": 99}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "3", "{}", '{"sha256": "0"}', '{"format": 99}', "[" * 10**5]
+)
 def test_a_card_that_is_none_is_refused(copy, content):
     (copy / "model.json").write_text(content, encoding="utf-8")
     refused(copy, "model.json")

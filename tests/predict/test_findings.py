@@ -52,3 +52,6 @@ def test_a_folder_without_pictures_is_refused(tmp_path):
         toy_model().evaluate(tmp_path)
     with pytest.raises(InputError, match="there is no folder"):
         toy_model().evaluate(tmp_path / "gone")
+    files(tmp_path, 1)
+    with pytest.raises(InputError, match=r"lie in no class: put them into .*/CLASS or .*/DOMAIN/CLASS"):
+        toy_model().evaluate(tmp_path)

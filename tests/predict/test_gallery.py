@@ -84,7 +84,7 @@ def test_a_changed_gallery_is_refused(home, change):
 
 def test_a_pickle_in_the_card_s_place_is_refused(home):
     (home / "model.json").write_bytes(pickle.dumps({"format": 1}))
-    with pytest.raises(InputError, match=r"model\.json cannot be read"):
+    with pytest.raises(InputError, match=r"model\.json is damaged"):
         load(home)
 
 

@@ -84,8 +84,8 @@ def test_grey_and_transparent_arrays_and_other_sizes(model):
         (torch.zeros(16, 16), "(channels, height, width)"),
         (b"", "empty"),
         (b"words", "not a picture"),
-        ({"a": 1}, "it is a dict"),
-        (3, "it is a int"),
+        ({"a": 1}, "it is of type dict"),
+        (3, "it is of type int"),
     ],
     ids=["floats", "two channels", "one axis", "empty", "normalised", "no numbers", "two axes", "no bytes", "words",
          "a dict", "a number"],
@@ -117,6 +117,12 @@ def test_a_stream_without_end_is_read_no_further_than_needed(model):
         ahead.append(last - done)
     assert max(ahead) <= 2 * BATCH
     assert threading.active_count() < 20
+
+
+@pytest.mark.parametrize("nothing", [3, None])
+def test_what_is_neither_a_picture_nor_several_is_refused(model, nothing):
+    with pytest.raises(BadImage, match="give a path, a Pillow image, an array or a tensor"):
+        model.predict(nothing)
 
 
 def test_what_cannot_be_scored_is_unknown():

@@ -79,7 +79,8 @@ def main(arguments: Sequence[str]) -> int:
     for each in bad:
         sys.stderr.write(f"madod: {each}\n")
     if bad:
-        sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read; the others are done\n")
+        rest = "; the others are done" if len(bad) < total else ""
+        sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read{rest}\n")
     return 1 if bad else 0
 
 

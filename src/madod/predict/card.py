@@ -40,8 +40,14 @@ def read_card(home: Path, folder: Path | str) -> Card:
         card = Card(**facts | {key: tuple(facts[key]) for key in ("classes", "shape", "domains")})
     except FileNotFoundError:
         raise InputError(f"there is no model in {folder}: it has no {FACTS}; `madod train` makes one") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{home / FACTS} cannot be read ({error}): train the model again") from error
+    except NotADirectoryError:
+        raise InputError(f"{folder} is a file: give the folder of a model, as `madod train --out` makes it") from None
+    except OSError as error:
+        raise InputError(f"{home / FACTS} cannot be read ({error.strerror}): train the model again") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{home / FACTS} is damaged or was changed by hand: it is not what a training writes; train the model again"
+        ) from error
     if card.format != FORMAT:
         raise InputError(
             f"{home} was saved in format {card.format} and this madod reads {FORMAT}: train the model again"

@@ -101,6 +101,11 @@ def labelled(root: Path) -> list[Picture]:
         folders = listing(root).folders if root.is_dir() else []
         names = [(unicodedata.normalize("NFC", folder.name), folder) for folder in folders]
         found = [Picture(root.name, name, file) for name, folder in names for file in sorted(inside(folder))]
+        if root.is_dir() and not found and any(map(is_picture, listing(root).files)):
+            raise InputError(
+                f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown "
+                "ones under any other name than those of the model's classes"
+            ) from None
         if not found:
             raise
         return found

@@ -22,7 +22,9 @@ def each(pictures: Picture | Iterable[Picture]) -> Iterable[Picture]:
     """Return pictures one by one: those of an iterable, those of a batch with four axes, or a single one."""
     if isinstance(pictures, np.ndarray | Tensor):
         return iter(pictures) if pictures.ndim == 4 else (pictures,)
-    return (pictures,) if isinstance(pictures, str | Path | bytes | Image.Image) else pictures
+    if isinstance(pictures, str | Path | bytes | Image.Image) or not isinstance(pictures, Iterable):
+        return (pictures,)
+    return pictures
 
 
 def pixels(picture: Picture, size: int, name: str) -> Pixels:
@@ -38,7 +40,7 @@ def pixels(picture: Picture, size: int, name: str) -> Pixels:
             return from_pil(_drawn(picture, name), size, name)
         case Tensor():
             return from_pil(_drawn(_array(picture, name), name), size, name)
-    raise BadImage(name, f"it is a {type(picture).__name__}; give a path, a Pillow image, an array or a tensor")
+    raise BadImage(name, f"it is of type {type(picture).__name__}; give a path, a Pillow image, an array or a tensor")
 
 
 def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
