@@ -108,6 +108,25 @@ def test_missing_runs_are_shown_and_keep_a_row_out_of_the_ranking(tmp_path, rng)
     assert absent.printed == MISSING
 
 
+def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
+    write_records(tmp_path, algorithms=("erm",))
+    done = [(folder.name, "erm") for folder in tmp_path.iterdir()]
+    asked = {("pacs", domain, method): 6 for domain in ("photo", "sketch") for method in ("erm", "madod")}
+    asked |= {("pacs", "erewhon", "erm"): 6, ("vlcs", "SUN09", "erm"): 4}
+    runs = load_records(tmp_path, done, asked)
+    table = summary(runs)
+    (row,) = (row for row in table.rows if row.names[0] == "MADOD")
+    assert row.names == ("MADOD", "")
+    assert row.items[0] == "0 of 24"
+    assert entry(table, "MADOD", "", "PACS", "AUROC").printed == MISSING
+    assert row.items[table.columns.index(("VLCS", "runs"))] == MISSING  # nobody asked for it
+    assert next(row for row in table.rows if row.names[0] == "ERM").items[4] == "0 of 4"
+    pacs, vlcs = per_domain(runs)
+    assert list(pacs.groups)[-1] == "erewhon"
+    assert list(vlcs.groups) == ["SUN09"]
+    assert "VLCS" not in render(runs, dataset="pacs")
+
+
 def test_ties_as_printed_share_their_mark():
     rows = [
         Row((name,), (Entry(value, runs=1, of=1),)) for name, value in zip("abcd", (7.04, 7.01, 6.0, 5.0), strict=True)

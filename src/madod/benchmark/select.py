@@ -1,6 +1,7 @@
 """Model selection: rules that pick one draw of the hyper-parameters for a method and a cell; needs no torch."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,15 @@ def picked(agenda: Agenda, runs: Path) -> list[tuple[str, str]]:
         for entry in agenda.entries
         if entry.fold is None and chosen.get((entry.variant, entry.cell)) == entry.draw
     ]
+
+
+def asked(agenda: Agenda) -> Counter[tuple[str, str, str]]:
+    """Return how many runs of one draw the plan compares, by dataset, unseen domain and variant."""
+    return Counter(
+        (Path(entry.cell.dataset).name, entry.cell.test_domain, entry.variant)
+        for entry in agenda.entries
+        if entry.fold is None and entry.draw == 0
+    )
 
 
 def declaration(agenda: Agenda, runs: Path) -> dict[str, dict[str, Any]]:

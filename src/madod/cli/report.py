@@ -14,6 +14,8 @@ from madod.cli.arguments import parse
 if TYPE_CHECKING:
     import pandas as pd
 
+    from madod.report.planned import Asked
+
 ABOUT = """Make a report of all finished runs below a folder.
 
 DIR/index.html is one page that needs nothing else: the tables beside the paper's, paired differences, figures, every
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     from madod.report.frame import load_records
     from madod.storage import whole
 
-    frame = load_records(how.runs, picks(how))
+    frame = load_records(how.runs, *picks(how))
     command = shlex.join(["madod", "report", *arguments])
     write_tables(frame, how.out / "tables")
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])
@@ -61,18 +63,18 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def picks(how: Report) -> list[tuple[str, str]] | None:
-    """Return the runs that a plan's rule picked, with their names; nothing where no plan is given."""
+def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
+    """Return the runs that a plan's rule picked, with their names, and what it asks for; nothing without a plan."""
     if how.plan is None:
-        return None
+        return None, None
     from madod.benchmark.agenda import load_agenda
-    from madod.benchmark.select import picked
+    from madod.benchmark.select import asked, picked
     from madod.errors import InputError
 
     agenda = load_agenda(how.plan, how.runs)
     if agenda is None:
         raise InputError(f"no sweep of {how.plan}, as it is now, was started in {how.runs}: madod bench run starts one")
-    return list(picked(agenda, how.runs))
+    return picked(agenda, how.runs), asked(agenda)
 
 
 def write_tables(frame: "pd.DataFrame", folder: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from madod.errors import InputError
 from madod.report.declared import declared
+from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
 RECORD = "record.json"
@@ -24,12 +25,15 @@ COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "secon
            "translation", "memory", "id", "folder"]  # fmt: skip
 
 
-def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) -> pd.DataFrame:
+def load_records(
+    runs: Path, chosen: Sequence[tuple[str, str]] | None = None, asked: Asked | None = None
+) -> pd.DataFrame:
     """Return a row a record and detector below `runs`, in the order of cells; a run that lies there twice counts once.
 
     `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. With `chosen`,
-    pairs of a run's folder below `runs` and the name of its method, only those are read, under these names. A run that
-    was tested on nothing has one row without a detector. `declared` is the detector that was chosen beforehand.
+    pairs of a run's folder below `runs` and the name of its method, only those are read, under these names; tables then
+    show as missing what was `asked` for and is not there. A run that was tested on nothing has one row without a
+    detector. `declared` is the detector that was chosen beforehand.
     """
     if chosen is None:
         records = list(_unique(_read(file) for file in record_files(runs)))
@@ -45,7 +49,7 @@ def load_records(runs: Path, chosen: Sequence[tuple[str, str]] | None = None) ->
     frame = pd.DataFrame(rows, columns=COLUMNS)
     names_of = declared(runs)
     frame["declared"] = [names_of.get(algorithm, names_of.get("", "")) for algorithm in frame["algorithm"]]
-    return frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True)
+    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 
 def record_files(runs: Path) -> Iterator[Path]:

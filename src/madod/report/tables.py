@@ -1,5 +1,6 @@
 """The paper's tables with our numbers: summary, per domain, dataset statistics."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from madod.report.frame import load_records
 from madod.report.measured import KEYS, base_rates, measured, paper_numbers
 from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
+from madod.report.planned import asked_in, of_dataset
 from madod.report.significance import comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
@@ -50,7 +52,7 @@ def render(
     if dataset is not None and dataset not in set(frame["dataset"]):
         there = sorted(set(frame["dataset"]))
         raise InputError(f"no run on {dataset!r}{nearest(dataset, there)}; there are runs on: {', '.join(there)}")
-    frame = frame if dataset is None else frame[frame["dataset"] == dataset]
+    frame = frame if dataset is None else of_dataset(frame, dataset)
     if detectors:
         frame = frame[frame["detector"].isin(detectors)]
         if frame.empty:
@@ -69,21 +71,23 @@ def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True) -> list[
 
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
     """Return a row a method and detector, three columns a dataset."""
-    heads = {(name, ""): words.dataset(name) for name in in_order(frame["dataset"])}
-    table = build("All unseen domains together", measured(frame), heads, base_rates(frame), paper=paper)
+    asked = asked_in(frame)
+    heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
+    table = build("All unseen domains together", measured(frame), heads, base_rates(frame), asked, paper=paper)
     return replace(table, notes=(*table.notes, *mixed(frame)))
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:
     """Return a table a dataset: a row a method and detector, three columns an unseen domain."""
     found, rates = measured(frame, by_domain=True), base_rates(frame, by_domain=True)
+    asked = asked_in(frame, by_domain=True)
     tables = []
-    for name in in_order(frame["dataset"]):
+    for name in in_order([*frame["dataset"], *(key[0] for key in asked)]):
         mine = frame.loc[frame["dataset"] == name, "test_domain"].dropna()
-        heads = {(name, domain): domain for domain in in_order(mine, name)}
+        heads = {(name, domain): domain for domain in in_order([*mine, *(k[1] for k in asked if k[0] == name)], name)}
         if heads:
             title = f"{words.dataset(name)}, by unseen domain"
-            tables.append(build(title, found[found["dataset"] == name], heads, rates, paper=paper))
+            tables.append(build(title, found[found["dataset"] == name], heads, rates, asked, paper=paper))
     return tables
 
 
@@ -105,6 +109,7 @@ def build(
     found: pd.DataFrame,
     heads: Mapping[Group, str],
     rates: Mapping[Group, Rates] | None = None,
+    asked: Counter[tuple[str, str, str]] | None = None,
     *,
     paper: bool,
     digits: int = 1,
@@ -112,12 +117,14 @@ def build(
 ) -> Table:
     """Lay measured numbers out under groups of columns, one for every dataset and domain in `heads`.
 
-    `rates` are the base rates of our runs; without them the numbers are not from runs, and none are counted.
+    `rates` are the base rates of our runs; without them the numbers are not from runs, and none are counted. A method
+    that was `asked` for and has no run yet has a row that says so.
     """
-    numbers = Numbers(found, digits, paper)
+    wanted = Counter({key: runs for key, runs in (asked or {}).items() if key[:2] in heads})
+    numbers = Numbers(found, digits, paper, wanted)
     rows = []
-    for method in methods_in_order(found["method"]):
-        for detector in detectors_in_order(found.loc[found["method"] == method, "detector"]):
+    for method in methods_in_order([*found["method"], *(key[2] for key in wanted)]):
+        for detector in detectors_in_order(found.loc[found["method"] == method, "detector"]) or [""]:
             items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
             names = (words.method(method), words.detector(detector).title)
             rows.append(Row(names, tuple(items), rank_all or detector not in BESIDE))
@@ -144,11 +151,13 @@ def build(
 class Numbers:
     """Measured numbers by place, with the paper's beside them; notes which of those are not like for like."""
 
-    def __init__(self, found: pd.DataFrame, digits: int, paper: bool) -> None:
+    def __init__(self, found: pd.DataFrame, digits: int, paper: bool, asked: Counter[tuple[str, str, str]]) -> None:
         keys = zip(*(found[key] for key in KEYS), strict=True)
         self.found = dict(zip(keys, zip(found["value"], found["error"], found["runs"], strict=True), strict=True))
+        self.asked = asked
         self.most: dict[Group, int] = {}
-        for dataset, domain, runs in zip(found["dataset"], found["domain"], found["runs"], strict=True):
+        counts = zip(found["dataset"], found["domain"], found["runs"], strict=True)
+        for dataset, domain, runs in (*counts, *((*key[:2], runs) for key, runs in asked.items())):
             self.most[dataset, domain] = max(runs, self.most.get((dataset, domain), 0))
         self.digits = digits
         self.paper = lookup() if paper else {}
@@ -159,7 +168,8 @@ class Numbers:
         """Return a row's items in one group of columns: the number of runs where they are counted, then the metrics."""
         entries = [self.entry(group, method, detector, metric) for metric in METRICS]
         runs, most = max(entry.runs for entry in entries), self.most.get(group, 0)
-        said = MISSING if not runs else str(runs) if runs >= most else f"{runs} of {most}"
+        unasked = not runs and not self.asked[*group, method]
+        said = MISSING if unasked else str(runs) if runs >= most else f"{runs} of {most}"
         return [said, *entries] if counted else [*entries]
 
     def entry(self, group: Group, method: str, detector: str, metric: str) -> Entry:
