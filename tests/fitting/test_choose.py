@@ -101,3 +101,8 @@ def test_g_is_trained_until_it_settles_from_full_size_on():
 def test_a_cpu_computes_in_float32_unless_told_otherwise():
     assert choose(Wishes(224), 224, own=False, gpu=False).precision == "float32"
     assert choose(Wishes(224, precision="bfloat16"), 224, own=False, gpu=False).precision == "bfloat16"
+
+
+@pytest.mark.parametrize(("gpu", "size"), [(True, 224), (False, 96)])
+def test_weights_of_ones_own_get_the_size_of_a_pretrained_network(packaged, gpu, size):
+    assert choose(Wishes(backbone="resnet50", pretrained="resnet50"), 300, own=True, gpu=gpu).size == size

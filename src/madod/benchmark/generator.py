@@ -79,11 +79,11 @@ def generator(
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "judgement.json").exists():
-            long = compute.compiled and (steps or MOST) >= WORTH_STEPS
+            long, brief = compute.compiled and (steps or MOST) >= WORTH_STEPS, replace(compute, compiled=False)
             munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
-            translate = freeze(munit, architecture, compute).to(split.source.device)
+            translate = freeze(munit, architecture, brief).to(split.source.device)
             save(translate, folder / "generator.safetensors")
-            net = partial(build, backbone, weights=weights, compute=replace(compute, compiled=False))
+            net = partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
             _judge(munit, translate, label, split.val, folder)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))

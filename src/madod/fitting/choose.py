@@ -17,7 +17,7 @@ PRETRAINED = "efficientnet_lite0"
 SMALL = 48
 """Shorter side in pixels up to which pictures count as tiny."""
 SIZES = (96, 128, 160, 224)
-"""Sizes that the pretrained network may get; a CPU takes the first, a GPU the first that loses no pixels."""
+"""Sizes that a pretrained network may get; a CPU takes the first, a GPU the first that loses no pixels."""
 LARGEST_FOR_G = 64
 """Size above which training G takes a CPU longer than the classifier."""
 FULL_SIZE_G = 128
@@ -71,7 +71,8 @@ def choose(
     `apart` says that domains or classes are kept apart for a test. `fields` are the method's hyper-parameters.
     """
     ready = wishes.backbone in (None, PRETRAINED) and wishes.pretrained in (None, PRETRAINED) and installed()
-    size = wishes.size or usual_size(side, pretrained=ready, gpu=gpu)
+    given = wishes.pretrained not in (None, "none")
+    size = wishes.size or usual_size(side, pretrained=ready or given, gpu=gpu)
     backbone = check_backbone(wishes.backbone or _backbone(wishes, size, ready))
     pretrained = wishes.pretrained or (PRETRAINED if ready and backbone == PRETRAINED else "none")
     slow = own and not gpu and pretrained != "none"
