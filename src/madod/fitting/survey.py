@@ -78,8 +78,8 @@ class Survey:
         return said
 
     def _contents(self) -> Iterable[str]:
-        total = sum(self.classes.values())
-        yield f"{total:,} pictures in {len(self.counts)} domains and {len(self.classes)} classes"
+        total, domains, classes = sum(self.classes.values()), len(self.counts), len(self.classes)
+        yield f"{total:,} pictures in {domains} domain{'s' * (domains > 1)} and {classes} class{'es' * (classes > 1)}"
         yield "domains: " + _some([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
         yield "classes: " + _some([f"{name} {count:,}" for name, count in self.classes.items()], 12)
         yield "files: " + ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.most_common(6))
