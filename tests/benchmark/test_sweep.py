@@ -6,16 +6,21 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
+
+import pytest
 
 from madod.benchmark import work
 from madod.benchmark.claim import BEAT, STALE, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
-from madod.benchmark.local import Local, prepare
+from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.state import FAILURE, fail, finished, state
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import Ended, Places, perform
 from madod.cli.sweeping import duration
+from madod.errors import InputError
+from madod.translation.judge import Bounds, Judgement, gate
 from tests.benchmark.plans import MINI, written
 
 DETECTORS = ("msp", "energy")
@@ -180,6 +185,32 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     assert not (folder / FAILURE).exists()
     assert not (folder / "model").exists()  # the plan keeps none
     assert state(folder, job.detectors).kind == "done"
+
+
+def test_a_reason_speaks_of_the_plans_keys_not_of_flags_that_a_sweep_has_not():
+    with pytest.raises(InputError) as refused:
+        gate(Judgement(0.1, 0.0, 9, 1.0), Bounds())
+    assert "--translate-steps" in str(refused.value)
+    said = work.reason_of(refused.value)
+    assert said.endswith('longer (translate_steps), do without it (translate = "augment"), or accept it (waive_gate)')
+    assert work.reason_of(InputError("leave --precision at float32")) == "leave precision at float32"
+    assert work.reason_of(InputError("name it with --root DIR")) == "name it with --root DIR"
+
+
+def test_ctrl_c_is_not_lost_while_workers_are_prepared(monkeypatch):
+    for name in THREADS:
+        monkeypatch.setenv(name, "1")
+    reached = []
+
+    def start() -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # blocked, so that the process that is started here inherits that
+        reached.append(True)
+
+    monkeypatch.setattr(forkserver, "ensure_running", start)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(1)
+    assert reached
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 def test_a_detector_that_is_missing_is_added_without_training(tmp_path, monkeypatch):
