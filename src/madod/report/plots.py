@@ -41,7 +41,7 @@ def roc(
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set(xlabel="known images flagged by mistake", ylabel="unknown images flagged")
         if ax.get_legend_handles_labels()[1]:
-            ax.legend(loc="lower right", title="AUROC", alignment="left")
+            ax.legend(loc="best", title="AUROC", alignment="left")
         return svg(ax, name, f"ROC curves. AUROC in percent: {'; '.join(said)}.")
 
 
@@ -92,6 +92,7 @@ def energies(
         if threshold is not None and np.isfinite(threshold):
             ax.axvline(threshold, color=INK, linewidth=1.2, linestyle=(0, (4, 2)), label="threshold")
         ax.set(xlabel=xlabel, ylabel="% of its kind")
+        ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
         ax.figure.legend(loc="outside upper left", ncols=3, columnspacing=1, handlelength=1.4, fontsize=9)
         middles = [
             f"median of {title} images {np.median(score[finite & kind]):.2f}"
