@@ -93,7 +93,7 @@ def agenda_of(how: Place) -> "Agenda":
 
 
 def status(arguments: Sequence[str]) -> int:
-    """Say how every run stands; 0 where all are done."""
+    """Say how every run stands."""
     from madod.benchmark.state import KINDS, overview
     from madod.cli.sweeping import duration
 
