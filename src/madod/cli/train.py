@@ -243,7 +243,10 @@ def summary(how: Train, made: "Fitted", strangers: "Strangers | None") -> str:
     if strangers is not None:
         flagged = strangers.flagged(outcome.record.thresholds[made.detector])
         count = f"{len(strangers.scores):,} pictures"
-        lines.append(f"your unknowns in {how.ood_folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}")
+        apart = "" if strangers.auroc is None else f"; AUROC {strangers.auroc:.3f} against held-out pictures"
+        lines.append(
+            f"your unknowns in {how.ood_folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
+        )
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines.append(f"report: {how.out / 'report.html'}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")

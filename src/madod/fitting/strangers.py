@@ -14,18 +14,13 @@ class Strangers(NamedTuple):
 
     folder: str
     scores: list[float]
+    auroc: float | None
+    """The chance that one of them scores above a held-out training picture."""
     unreadable: tuple[str, ...]
 
     def flagged(self, threshold: float) -> float | None:
         """Return the share that is called unknown at a threshold."""
         return sum(score > threshold for score in self.scores) / len(self.scores) if self.scores else None
-
-    def auroc(self, held: list[float]) -> float | None:
-        """Return the chance that one of them scores above a held-out training picture."""
-        from madod.evaluation.metrics import auroc
-
-        unknown = [False] * len(held) + [True] * len(self.scores)
-        return auroc([*held, *self.scores], unknown) if held and self.scores else None
 
 
 def kept_apart(folder: Path, root: Path | None) -> Path:
@@ -45,4 +40,13 @@ def scored(model: Model, folder: Path) -> Strangers:
     """Return what a model says of every picture in a folder."""
     answers = list(model.predict_iter(inside(folder)))
     scores = [answer.score for answer in answers if not isinstance(answer, BadImage)]
-    return Strangers(str(folder), scores, tuple(str(answer) for answer in answers if isinstance(answer, BadImage)))
+    unreadable = tuple(str(answer) for answer in answers if isinstance(answer, BadImage))
+    held = [] if model.held_scores is None else model.held_scores.tolist()
+    return Strangers(str(folder), scores, told_apart(held, scores), unreadable)
+
+
+def told_apart(known: list[float], unknown: list[float]) -> float | None:
+    """Return how well scores tell the unknown from the known; None where there are none of either."""
+    from madod.evaluation.metrics import auroc
+
+    return auroc([*known, *unknown], [False] * len(known) + [True] * len(unknown)) if known and unknown else None
