@@ -67,3 +67,9 @@ def test_a_criterion_ends_training_and_a_kill_changes_nothing(tmp_path, small):
         whole.translate.state_dict().items(), again.translate.state_dict().values(), strict=True
     ):
         assert torch.equal(one, other), name
+
+
+def test_a_small_judge_looks_at_large_pictures():
+    net = module.small_judge(channels=3, classes=4, seed=0)
+    images = torch.rand(2, 3, 130, 150)
+    assert torch.equal(net(images).logits, net(torch.nn.functional.adaptive_avg_pool2d(images, 32)).logits)

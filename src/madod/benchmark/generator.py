@@ -32,8 +32,9 @@ SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
 JUDGE_STEPS = 150
 """Steps of the source-trained ERM that judges retention."""
-LARGE, JUDGE_BATCH, JUDGED = 128, 8, 192
-"""From this side in pixels on, the images of a domain in the judge's batches, and those that G is judged on."""
+LARGE, JUDGE_BATCH, JUDGED, SHRUNK = 128, 8, 128, 32
+"""From this side in pixels on a CPU needs relief: the images of a domain in the judge's batches, those that G is judged
+on, and the side at which they are judged where the backbone starts from scratch."""
 LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
 GAIN, PATIENCE = 0.02, 3
@@ -72,8 +73,10 @@ def generator(
     facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3}
     facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
     start = [] if weights is None else [weights.sha256]
-    examiner = _judge_config(split.source.shape, weights)
-    facts |= {"judge": [backbone, JUDGE_STEPS, examiner, asdict(augment), *start]}
+    large = min(split.source.shape[1:]) >= LARGE
+    small = large and weights is None
+    examiner = _judge_config(weights, JUDGE_BATCH if large and not small else None)
+    facts |= {"judge": ["small_cnn" if small else backbone, JUDGE_STEPS, examiner, asdict(augment), *start]}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,9 +86,9 @@ def generator(
             munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
             translate = freeze(munit, architecture, brief).to(split.source.device)
             save(translate, folder / "generator.safetensors")
-            net = partial(build, backbone, weights=weights, compute=brief)
+            net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
-            _judge(munit, translate, label, split.val, folder)
+            _judge(munit, translate, label, split.val, folder, JUDGED if large else 512)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
     if not waive:
@@ -126,17 +129,16 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
     to(LEG * max(1, len(curve)))
     while not settled(curve):
         to(LEG * (len(curve) + 1))
-        curve.append(munit.reconstruction(split.val))
+        curve.append(munit.reconstruction(split.val, most=JUDGED))
         write_json(file, curve)
     return munit
 
 
-def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path) -> None:
+def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path, most: int) -> None:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
-    most = JUDGED if min(held_out.shape[1:]) >= LARGE else 512
     verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED), most=most)
-    verdict = replace(verdict, reconstruction=munit.reconstruction(held_out), steps=munit.step)
+    verdict = replace(verdict, reconstruction=munit.reconstruction(held_out, most=most // 2), steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
     for checkpoint in folder.rglob("checkpoint.safetensors"):
@@ -149,11 +151,16 @@ def plain(augmentation: Augmentation) -> Generator:
     return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
 
 
-def _judge_config(shape: tuple[int, int, int], weights: Weights | None) -> dict[str, Any]:
-    """Return the judge's hyper-parameters; large pictures come in small batches, so that a CPU can judge G too."""
+def _judge_config(weights: Weights | None, batch: int | None) -> dict[str, Any]:
     config = ALGORITHMS["erm"].Config
-    size = {"batch": JUDGE_BATCH} if min(shape[1:]) >= LARGE else {}
-    return asdict(config(**({} if weights else config.scratch) | size))
+    return asdict(config(**({} if weights else config.scratch) | ({"batch": batch} if batch else {})))
+
+
+def small_judge(*, channels: int, classes: int, seed: int) -> Classifier:
+    """Return the small network behind a shrinking of large images: from scratch, few steps teach a deep one little."""
+    net = build("small_cnn", channels=channels, classes=classes, seed=seed)
+    net.featurizer = nn.Sequential(nn.AdaptiveAvgPool2d(SHRUNK), net.featurizer)
+    return net
 
 
 def _source_classifier(
