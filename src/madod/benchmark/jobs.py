@@ -25,6 +25,9 @@ from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 from madod.training import silent
 
+FILES = (".safetensors", ".pth", ".pt")
+"""How files of weights end."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -93,6 +96,9 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Sta
     file = entry.pretrained
     if root is not None and not Path(file).exists() and (root / file).is_file():
         file = str(root / file)
+    if root is None and Path(file).suffix in FILES and not Path(file).is_file():
+        why = f"there is no file of weights {file!r} here: give the folder that it lies in as --root, or mend the path"
+        raise toml.refusal(("datasets", place, "pretrained"), why)
     with toml.at(("datasets", place, "pretrained")):
         weights = pretrained(file)
     return Stage(entry, names, weights, file)
