@@ -41,16 +41,10 @@ def sentence(panel: str, verb: str) -> str:
 
 
 def torch_device(name: str) -> Any:
-    """Return the device of a name; "auto" is the GPU where there is one."""
-    import torch
+    """Return the device of a name; torch is imported only when one is asked for."""
+    from madod.models.device import device_named
 
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"there is no device {name!r} here ({reason}): use --device cpu") from error
+    return device_named(name)
 
 
 def cache_folder(given: Path | None) -> Path:

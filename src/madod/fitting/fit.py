@@ -1,12 +1,12 @@
 """From a folder to a model, with everything that a person left open chosen for them."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -18,10 +18,11 @@ from madod.data.base import DATASETS, DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.opening import Opening, open_dataset
 from madod.detectors.base import DETECTORS
-from madod.errors import InputError
+from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
 from madod.fitting.choose import Check, Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
+from madod.models.device import device_named
 from madod.models.pretrained import pretrained as read_pretrained
 from madod.models.weights import Weights
 from madod.predict import Model, load
@@ -167,7 +168,10 @@ def fit(
     >>> model.classes, model.card.domains, model.card.detector
     (('cat', 'dog'), ('day',), 'energy')
     """
-    where = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+    where = device_named(device)
+    one_of("check", [check], get_args(Check))
+    one_of("translate", [translate] if translate else [], ("munit", "augment"))
+    one_of("hparams", hparams or {}, sorted(_fields(algorithm)))
     opening = Opening(
         size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None, test_domain=test_domain,
         ood_classes=tuple(ood_classes),
@@ -190,6 +194,14 @@ def fit(
             check=choice.check, detector=detector, waive_gate=waive_gate, progress=progress,
         )  # fmt: skip
         return load(home)
+
+
+def one_of(what: str, given: Iterable[str], allowed: Sequence[str]) -> None:
+    """Refuse an argument that holds a word which means nothing."""
+    for word in given:
+        if word not in allowed:
+            close = nearest(word, list(allowed))
+            raise InputError(f"{word!r} means nothing in {what}{close}; there are: {', '.join(allowed)}")
 
 
 def _fields(algorithm: str) -> set[str]:

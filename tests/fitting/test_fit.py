@@ -1,0 +1,38 @@
+"""What `madod.fit` refuses before anything long starts."""
+
+import pytest
+import torch
+
+import madod
+from madod.models.device import device_named
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"device": "abacus"}, ("there is no device 'abacus' here", "use --device cpu")),
+        ({"check": "shrt"}, ("'shrt' means nothing in check (did you mean 'short'?)", "short, full, none")),
+        ({"translate": "g"}, ("'g' means nothing in translate", "munit, augment")),
+        ({"hparams": {"ir": 0.1}}, ("'ir' means nothing in hparams", "lr")),
+        ({"algorithm": "mado"}, ("no algorithm 'mado'", "'madod'")),
+        ({"steps": 0}, ("steps 0", "1 or more")),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_words_that_mean_nothing_are_refused_in_a_sentence(given, words, tmp_path):
+    for domain in ("day", "night"):
+        for label in ("cat", "dog", "fox"):
+            folder = tmp_path / "pictures" / domain / label
+            folder.mkdir(parents=True)
+            (folder / "a.png").write_bytes(b"never opened")
+    with pytest.raises(madod.InputError) as refusal:
+        madod.fit(tmp_path / "pictures", out=tmp_path / "out", **given)
+    assert "\n" not in str(refusal.value)
+    for word in words:
+        assert word in str(refusal.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_devices_have_names():
+    assert device_named("cpu") == device_named(torch.device("cpu")) == torch.device("cpu")
+    assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
