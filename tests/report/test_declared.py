@@ -34,3 +34,15 @@ def test_nothing_declared_is_nothing_shown_and_a_broken_file_is_named(tmp_path):
     (tmp_path / "detector.json").write_text("[]")
     with pytest.raises(InputError, match=r"detector\.json names no detectors"):
         load_records(tmp_path)
+
+
+def test_a_variant_has_a_declaration_of_its_own_before_that_of_its_algorithm(tmp_path):
+    write_records(tmp_path, algorithms=("madod",))
+    (tmp_path / "detector.json").write_text('{"madod": "ddu", "madod, first order": {"detector": "energy"}}')
+    runs = sorted(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
+    named = [(folder, name) for folder in runs for name in ("madod", "madod, first order", "madod, CE only")]
+    frame = load_records(tmp_path, named)
+    found = frame.groupby("method")["declared"].unique()
+    assert {method: list(names) for method, names in found.items()} == {
+        "madod": ["ddu"], "madod, first order": ["energy"], "madod, CE only": ["ddu"],
+    }  # fmt: skip

@@ -11,7 +11,7 @@ FILE = "detector.json"
 
 
 def declared(runs: Path) -> dict[str, str]:
-    """Return the declared detector by algorithm, under "" the one for all others; nothing where none was declared.
+    """Return the declared detector by method or algorithm, under "" the one for all others; nothing without any.
 
     The file is an object: `{"madod": "ddu", "erm": "energy"}`, or `{"detector": "ddu"}` for all; an algorithm's entry
     may be an object too, with its `detector` and whatever else is worth keeping.

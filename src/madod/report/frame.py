@@ -48,7 +48,8 @@ def load_records(
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
     names_of = declared(runs)
-    frame["declared"] = [names_of.get(algorithm, names_of.get("", "")) for algorithm in frame["algorithm"]]
+    who = zip(frame["method"], frame["algorithm"], strict=True)
+    frame["declared"] = [next((names_of[name] for name in (*names, "") if name in names_of), "") for names in who]
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 
