@@ -96,12 +96,19 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Sta
     file = entry.pretrained
     if root is not None and not Path(file).exists() and (root / file).is_file():
         file = str(root / file)
-    if root is None and Path(file).suffix in FILES and not Path(file).is_file():
-        why = f"there is no file of weights {file!r} here: give the folder that it lies in as --root, or mend the path"
-        raise toml.refusal(("datasets", place, "pretrained"), why)
     with toml.at(("datasets", place, "pretrained")):
-        weights = pretrained(file)
-    return Stage(entry, names, weights, file)
+        return Stage(entry, names, _weights(file, root), file)
+
+
+def _weights(file: str, root: Path | None) -> Weights | None:
+    """Return pretrained weights; a file that is not at hand may lie under a root that was not named."""
+    try:
+        return pretrained(file)
+    except InputError as error:
+        if root is not None or Path(file).suffix not in FILES or Path(file).is_file():
+            raise
+        why = f"there is no file of weights {file!r} here: give the folder that it lies in as --root, or mend the path"
+        raise InputError(why) from error
 
 
 def names_of(entry: DatasetPlan) -> Names:
