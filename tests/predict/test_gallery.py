@@ -95,3 +95,17 @@ def test_a_card_that_was_edited_and_sealed_again_still_has_to_fit(home):
     (home / "model.json").write_text(json.dumps({**facts, "sha256": sealed(home, facts)}), encoding="utf-8")
     with pytest.raises(InputError, match="changed by hand"):
         load(home)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [{"threshold": "x"}, {"shape": [3]}, {"detector": "ddu"}, {"classes": []}],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_a_card_that_makes_no_model_is_refused_whatever_its_seal(home, edit):
+    facts = json.loads((home / "model.json").read_text(encoding="utf-8"))
+    facts.pop("sha256")
+    facts |= edit
+    (home / "model.json").write_text(json.dumps({**facts, "sha256": sealed(home, facts)}), encoding="utf-8")
+    with pytest.raises(InputError, match="damaged or was changed by hand"):
+        load(home)

@@ -19,7 +19,7 @@ class Answer(NamedTuple):
     score: Tensor
     """How unknown the picture is (n,), float64."""
     unknown: Tensor
-    """Whether the score is above the threshold (n,), bool."""
+    """Whether the score is above the threshold (n,), bool; a score that is no number counts as above."""
 
 
 class Answering(nn.Module):
@@ -37,4 +37,4 @@ class Answering(nn.Module):
         probabilities = outputs.logits.double().softmax(1)
         confidence, label = probabilities.max(1)
         score = self.detector.score(outputs)
-        return Answer(label, confidence.float(), probabilities.float(), score, score > self.threshold)
+        return Answer(label, confidence.float(), probabilities.float(), score, ~(score <= self.threshold))

@@ -42,7 +42,7 @@ def difference(
     """Return how far an answer to pixels is at most from the model's own; infinite where it contradicts itself."""
     likely, scores = (part.numpy() for part in model.judge(list(pixels)))
     sound = np.array_equal(confidence, probabilities[np.arange(len(pixels)), label])
-    sound &= np.array_equal(confidence, probabilities.max(1)) and np.array_equal(unknown, score > model.threshold)
+    sound &= np.array_equal(confidence, probabilities.max(1)) and np.array_equal(unknown, ~(score <= model.threshold))
     return float(np.max([apart(probabilities, likely), apart(score, scores)])) if sound else np.inf
 
 

@@ -254,11 +254,23 @@ def load(folder: Path | str) -> Model:
     home = home if (home / FACTS).exists() else home / "model"
     card = read_card(home, folder)
     tensors, _ = read_tensors(home / WEIGHTS)
-    make_net = partial(build, card.backbone, channels=card.shape[0], classes=len(card.classes), seed=0, norm=card.norm)
-    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
     try:
-        net.load_state_dict(under(tensors, "net."))
-    except RuntimeError as error:
+        model = _rebuilt(card, tensors)
+    except InputError:
+        raise
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise damaged(home) from error
+    model.gallery = read_gallery(home / GALLERY) if card.gallery else None
+    return model
+
+
+def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Model:
+    """Return the model that a card describes, with these weights."""
+    channels, height, width = card.shape
+    make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
+    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
+    net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
-    return Model(net, detector, card, tensors.get(HELD), read_gallery(home / GALLERY) if card.gallery else None)
+    model = Model(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))
+    model.judge([np.zeros((channels, height, width), dtype=np.uint8)])  # a state that cannot score is no model
+    return model
