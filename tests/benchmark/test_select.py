@@ -2,45 +2,21 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from madod.benchmark.agenda import Agenda, Cell, Entry, checksum
+from madod.benchmark.agenda import Agenda, Entry, checksum
 from madod.benchmark.jobs import expand
-from madod.benchmark.select import RULES, picked, picks
+from madod.benchmark.rules import RULES
+from madod.benchmark.select import picked, picks
 from madod.benchmark.work import Places, perform
 from madod.cli.main import main
-from madod.report.declared import declared
+from tests.benchmark.drawn import CELL, DETECTORS, agenda_of_three, record
 from tests.benchmark.plans import MINI, written
-
-CELL = Cell("digits", "neon", ("4",))
-DETECTORS = ("msp", "energy")
-
-
-def record(runs: Path, folder: str, *, val: float, accuracy: float, aurocs: tuple[float, ...], seconds: float) -> None:
-    measures = {name: {"auroc": value} for name, value in zip(DETECTORS, aurocs, strict=True)}
-    metrics = {"val_accuracy": val, "accuracy": accuracy, **measures}
-    facts = {"spec": {}, "metrics": metrics, "thresholds": dict.fromkeys(DETECTORS, 0.0), "seconds": {"all": seconds}}
-    (runs / folder).mkdir(parents=True)
-    (runs / folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
-
-
-def agenda(runs: Path) -> Agenda:
-    """Three draws: the first looks best on held-out images, the second inside the sources, the third in the test."""
-    entries = []
-    for draw, (val, inner, outer) in enumerate([(0.9, 0.5, 0.4), (0.8, 0.8, 0.7), (0.7, 0.6, 0.8)]):
-        for seed in (0, 1):
-            entries.append(Entry("madod", CELL, draw, seed, f"outer-{draw}-{seed}"))
-            record(runs, entries[-1].folder, val=val, accuracy=outer, aurocs=(outer, outer - 0.1), seconds=10)
-        for fold in ("ink", "chalk"):
-            entries.append(Entry("madod", CELL, draw, 0, f"inner/{draw}-{fold}", fold))
-            record(runs, entries[-1].folder, val=0, accuracy=inner, aurocs=(inner - 0.1, inner), seconds=5)
-    return Agenda("plan", "", "leave_one_domain_out", DETECTORS, tuple(entries))
 
 
 def test_every_rule_picks_what_it_should_and_says_what_it_cost(tmp_path):
-    by_rule = {pick.rule: pick for pick in picks(agenda(tmp_path), tmp_path)}
+    by_rule = {pick.rule: pick for pick in picks(agenda_of_three(tmp_path), tmp_path)}
     assert set(by_rule) == set(RULES)
     assert {name: pick.draw for name, pick in by_rule.items()} == {
         "training_domain": 0, "leave_one_domain_out": 1, "oracle": 2,
@@ -60,11 +36,11 @@ def test_every_rule_picks_what_it_should_and_says_what_it_cost(tmp_path):
 
 
 def test_only_what_the_plans_own_rule_picked_is_in_the_tables(tmp_path):
-    assert picked(agenda(tmp_path), tmp_path) == [("outer-1-0", "madod"), ("outer-1-1", "madod")]
+    assert picked(agenda_of_three(tmp_path), tmp_path) == [("outer-1-0", "madod"), ("outer-1-1", "madod")]
 
 
 def test_a_draw_that_is_half_done_is_not_compared(tmp_path):
-    all_of_it = agenda(tmp_path)
+    all_of_it = agenda_of_three(tmp_path)
     (tmp_path / "inner/1-ink/record.json").unlink()
     by_rule = {pick.rule: pick for pick in picks(all_of_it, tmp_path)}
     assert by_rule["leave_one_domain_out"].draw == 2
@@ -81,18 +57,14 @@ def test_equal_draws_leave_the_published_setting(tmp_path):
 
 def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
     plan = written(tmp_path)
-    replace(agenda(tmp_path), plan=plan.stem, sha256=checksum(plan)).save(tmp_path)
+    replace(agenda_of_three(tmp_path), plan=plan.stem, sha256=checksum(plan)).save(tmp_path)
     assert main(["bench", "select", str(plan), "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "oracle (leak)" in said
     assert "leave_one_domain_out (plan's)" in said
     assert not (tmp_path / "detector.json").exists()
     assert "training_domain: looked at 6 runs, 1 min 00 s; misses the oracle by 40.0 points on average" in said
-    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--json", "--declare"]) == 0
-    kept = json.loads((tmp_path / "detector.json").read_text())
-    assert kept["madod"]["auroc"] == pytest.approx({"msp": 0.7, "energy": 0.8})  # of the draw that was picked
-    assert (kept["madod"]["detector"], kept["madod"]["runs"]) == ("energy", 2)
-    assert declared(tmp_path) == {"madod": "energy"}
+    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [pick["draw"] for pick in facts["picks"]] == [0, 1, 2]
     assert facts["picks"][1]["cell"] == {"dataset": "digits", "test_domain": "neon", "unknown": ["4"]}
@@ -113,13 +85,3 @@ def test_selection_inside_the_sources_from_plan_to_pick(tmp_path, capsys):
     assert by_rule["leave_one_domain_out"]["detector"] in DETECTORS
     assert main(["bench", "table", str(plan), "--runs", str(places.runs)]) == 0
     assert "digits~" not in capsys.readouterr().out
-
-
-def test_without_inner_runs_no_detector_is_declared(tmp_path, capsys):
-    plan = written(tmp_path)
-    entry = Entry("erm", CELL, 0, 0, "run")
-    record(tmp_path, "run", val=0.5, accuracy=0.5, aurocs=(0.5, 0.5), seconds=1)
-    Agenda(plan.stem, checksum(plan), "oracle", DETECTORS, (entry,)).save(tmp_path)
-    assert main(["bench", "select", str(plan), "--runs", str(tmp_path), "--declare"]) == 2
-    assert "no inner runs to declare a detector from" in capsys.readouterr().err
-    assert not (tmp_path / "detector.json").exists()

@@ -120,7 +120,8 @@ def status(arguments: Sequence[str]) -> int:
 
 def select(arguments: Sequence[str]) -> int:
     """Print what every rule picked for every method and cell."""
-    from madod.benchmark.select import declaration, picks
+    from madod.benchmark.declare import declaration
+    from madod.benchmark.select import picks
 
     how = parse(Select, arguments, "bench select", ABOUT_SELECT)
     agenda = agenda_of(how)
