@@ -29,6 +29,14 @@ def test_states_its_facts(domains):
         assert torch.equal(domain.labels, domain.units)
 
 
+@pytest.mark.parametrize("file", [digits.FILE, "sklearn/not/here.csv.gz"])
+def test_the_scans_are_those_of_scikit_learn_wherever_they_lie(monkeypatch, file):
+    monkeypatch.setattr(digits, "FILE", file)
+    for ours, theirs in zip(digits._scans.__wrapped__(), load_digits(return_X_y=True), strict=True):
+        assert ours.dtype == theirs.dtype
+        assert np.array_equal(ours, theirs)
+
+
 def test_every_scan_is_in_exactly_one_domain(domains):
     _, labels = load_digits(return_X_y=True)
     place = digits._deal(labels)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from madod.errors import InputError
 from madod.evaluation.metrics import accuracy, aupr, auroc, base_rate, classification, detection, ece, fpr95, oscr
@@ -98,6 +99,13 @@ def test_auroc_counts_pairs(experiment):
     scores, y, _ = experiment
     pairs = [(u > k) + 0.5 * (u == k) for u in scores[y < 0] for k in scores[y >= 0]]
     assert auroc(scores, y < 0) == pytest.approx(np.mean(pairs))
+
+
+@given(experiments())
+def test_the_areas_are_those_of_scikit_learn(experiment):
+    scores, y, _ = experiment
+    assert auroc(scores, y < 0) == pytest.approx(roc_auc_score(y < 0, scores))
+    assert aupr(scores, y < 0) == pytest.approx(average_precision_score(y < 0, scores))
 
 
 @given(experiments(), st.randoms())

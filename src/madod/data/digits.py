@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
+from importlib.metadata import distribution
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from madod.data.augment import Augmentation
 from madod.data.base import DATASETS, Domain, DomainDataset
 
 SIZE = 32
+FILE = "sklearn/datasets/data/digits.csv.gz"
+"""Where scikit-learn keeps the scans."""
 Array = NDArray[np.floating[Any]]
 
 
@@ -32,9 +35,7 @@ class Digits(DomainDataset):
 
 @cache
 def _render(domain: str) -> Domain:
-    from sklearn.datasets import load_digits
-
-    scans, labels = load_digits(return_X_y=True)
+    scans, labels = _scans()
     place = Digits.domains.index(domain)
     rows = np.flatnonzero(_deal(labels) == place)
     rng = np.random.default_rng(place)
@@ -42,6 +43,18 @@ def _render(domain: str) -> Domain:
     pixels = torch.from_numpy((images.clip(0, 1) * 255).round().astype(np.uint8)).permute(0, 3, 1, 2).contiguous()
     y = torch.from_numpy(labels[rows].astype(np.int64))
     return Domain(domain, pixels, y, y)
+
+
+@cache
+def _scans() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return all scans (n, 64) and their digits (n,), from scikit-learn's file, as importing it takes a second."""
+    try:
+        table = np.loadtxt(str(distribution("scikit-learn").locate_file(FILE)), delimiter=",")
+    except (ImportError, OSError):  # it lies elsewhere; scikit-learn knows where
+        from sklearn.datasets import load_digits
+
+        return load_digits(return_X_y=True)
+    return table[:, :-1], table[:, -1].astype(np.int64)
 
 
 def _deal(labels: NDArray[np.int64]) -> NDArray[np.int64]:

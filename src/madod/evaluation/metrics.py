@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.metrics import auc, average_precision_score, roc_auc_score
 
 from madod.errors import InputError
 from madod.evaluation.threshold import checked, threshold
@@ -34,12 +33,15 @@ def classification(probabilities: ArrayLike, y: ArrayLike) -> dict[str, float]:
 
 def auroc(scores: ArrayLike, unknown: ArrayLike) -> float:
     """P(score of an unknown > score of a known), ties count half."""
-    return float(roc_auc_score(np.asarray(unknown, dtype=bool), _ranks(scores)))
+    unknown = np.asarray(unknown, dtype=bool)
+    return float(_ahead(scores, unknown, ~unknown) / (unknown.sum() * (~unknown).sum()))
 
 
 def aupr(scores: ArrayLike, unknown: ArrayLike) -> float:
-    """Average precision sum_n (R_n - R_(n-1)) P_n."""
-    return float(average_precision_score(np.asarray(unknown, dtype=bool), _ranks(scores)))
+    """Average precision sum_n (R_n - R_(n-1)) P_n, n over the distinct scores from the highest."""
+    ranks = _ranks(scores)
+    seen, found = np.bincount(ranks)[::-1], np.bincount(ranks, weights=np.asarray(unknown, dtype=bool))[::-1]
+    return float((found * found.cumsum() / seen.cumsum()).sum() / found.sum())
 
 
 def base_rate(unknown: ArrayLike) -> float:
@@ -55,11 +57,9 @@ def fpr95(scores: ArrayLike, unknown: ArrayLike, keep: float = 0.95) -> float:
 
 def oscr(scores: ArrayLike, y: ArrayLike, predicted: ArrayLike) -> float:
     """Area under the share of known accepted and right over the share of unknown accepted [Dhamija et al. 2018]."""
-    ranks, y = _ranks(scores), np.asarray(y)
+    y = np.asarray(y)
     unknown, right = y < 0, (y >= 0) & (np.asarray(predicted) == y)
-    accepted = [np.bincount(ranks, weights=which).cumsum() for which in (unknown, right)]
-    x, height = (np.concatenate([[0.0], counts]) for counts in accepted)
-    return float(auc(x / unknown.sum(), height / (~unknown).sum()))
+    return float(_ahead(scores, unknown, right) / (unknown.sum() * (~unknown).sum()))
 
 
 def accuracy(y: ArrayLike, predicted: ArrayLike) -> float:
@@ -75,6 +75,13 @@ def ece(confidence: ArrayLike, right: ArrayLike, bins: int = 15) -> float:
     confidence, right = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     which = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], confidence, side="left")
     return float(np.abs(np.bincount(which, weights=right - confidence, minlength=bins)).sum() / len(confidence))
+
+
+def _ahead(scores: ArrayLike, unknown: NDArray[np.bool_], others: NDArray[np.bool_]) -> np.float64:
+    """Count the pairs of an unknown and another in which the unknown's score is higher, ties half."""
+    ranks = _ranks(scores)
+    here, there = (np.bincount(ranks, weights=which) for which in (unknown, others))
+    return np.float64((here * (there.cumsum() - there / 2)).sum())
 
 
 def _ranks(scores: ArrayLike) -> NDArray[np.int64]:
