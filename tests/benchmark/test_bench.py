@@ -14,8 +14,9 @@ import pytest
 
 from madod.benchmark.claim import held
 from madod.benchmark.jobs import expand
+from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Tally
-from madod.benchmark.work import Places, perform
+from madod.benchmark.work import perform
 from madod.cli.bench import said
 from madod.cli.main import main
 from tests.benchmark.plans import MINI, written

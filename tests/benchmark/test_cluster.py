@@ -11,8 +11,9 @@ import pytest
 from madod.benchmark.claim import heartbeat
 from madod.benchmark.cluster import Cluster, Request
 from madod.benchmark.jobs import expand
+from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Sweep
-from madod.benchmark.work import Places, perform
+from madod.benchmark.work import perform
 from madod.cli.main import main
 from tests.benchmark.plans import MINI, written
 

@@ -7,7 +7,7 @@ import pytest
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
-from madod.benchmark.jobs import expand, names_of, ordered
+from madod.benchmark.jobs import expand, names_of
 from madod.benchmark.plan import load_plan
 from madod.benchmark.run import hparams
 from madod.benchmark.settings import settings
@@ -160,17 +160,6 @@ def test_selection_inside_the_sources_hides_the_test_domain_and_the_unknown_clas
         assert job.spec.ood_classes != ("4",)
         assert not job.keep_model
     assert len({job.spec.ood_classes for job in jobs if any(job.hidden)}) == 3
-
-
-def test_one_run_a_generator_comes_first(tmp_path):
-    text = (
-        'algorithms = ["erm", "madod", "mbdg"]\nseeds = [0, 1]\n[[datasets]]\nname = "digits"\nunknown = ["1", "2"]\n'
-    )
-    _, jobs = expand(written(tmp_path, text), None)
-    order = ordered(jobs)
-    assert sorted(map(id, order)) == sorted(map(id, jobs))
-    assert len({job.generator for job in order[:8]}) == 8 == len({job.generator for job in jobs} - {None})
-    assert order[8:] == [job for job in jobs if job not in order[:8]]
 
 
 @pytest.mark.parametrize("file", sorted(PLANS.glob("*.toml")), ids=lambda file: file.stem)

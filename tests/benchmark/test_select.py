@@ -7,9 +7,10 @@ import pytest
 
 from madod.benchmark.agenda import Agenda, Entry, checksum
 from madod.benchmark.jobs import expand
+from madod.benchmark.messages import Places
 from madod.benchmark.rules import RULES
 from madod.benchmark.select import picked, picks
-from madod.benchmark.work import Places, perform
+from madod.benchmark.work import perform
 from madod.cli.main import main
 from tests.benchmark.drawn import CELL, DETECTORS, agenda_of_three, record
 from tests.benchmark.plans import MINI, written

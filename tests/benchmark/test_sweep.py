@@ -15,9 +15,10 @@ from madod.benchmark import work
 from madod.benchmark.claim import BEAT, STALE, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
+from madod.benchmark.messages import Ended, Places
 from madod.benchmark.state import FAILURE, fail, finished, state
 from madod.benchmark.sweep import Sweep
-from madod.benchmark.work import Ended, Places, perform
+from madod.benchmark.work import perform
 from madod.cli.sweeping import duration
 from madod.errors import InputError
 from madod.translation.judge import Bounds, Judgement, gate
@@ -31,9 +32,9 @@ def jobs_of(folder: Path, text: str = SHORT) -> list[Job]:
     return expand(written(folder, text), None)[1]
 
 
-def record(folder: Path, detectors: tuple[str, ...] = DETECTORS) -> None:
+def record(folder: Path, detectors: tuple[str, ...] = DETECTORS, seconds: float = 2.0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"thresholds": dict.fromkeys(detectors, 0.0), "seconds": {"training": 2.0}}
+    facts = {"thresholds": dict.fromkeys(detectors, 0.0), "seconds": {"training": seconds}}
     (folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
@@ -85,10 +86,12 @@ def test_states_are_told_from_the_folder(tmp_path):
 
 
 class Fake:
-    """An engine whose runs end as a script says."""
+    """An engine whose runs end as a script says, and take what it says of their algorithms."""
 
-    def __init__(self, runs: Path, script: dict[str, list[str]], slots: int = 2) -> None:
-        self.runs, self.script, self.at_once = runs, script, slots
+    def __init__(
+        self, runs: Path, script: dict[str, list[str]], slots: int = 2, seconds: dict[str, float] | None = None
+    ) -> None:
+        self.runs, self.script, self.at_once, self.seconds = runs, script, slots, seconds or {}
         self.out: list[str] = []
         self.begun: list[str] = []
 
@@ -105,7 +108,7 @@ class Fake:
         for folder in self.out[:1]:
             outcome = self.script.get(folder, []).pop(0) if self.script.get(folder) else "done"
             if outcome == "done":
-                record(self.runs / folder)
+                record(self.runs / folder, seconds=self.seconds.get(folder.split("-")[1], 2.0))
             ends.append(Ended(folder, outcome, "it broke" if outcome in ("failed", "lost") else ""))
             self.out.remove(folder)
         return ends
@@ -141,6 +144,30 @@ def test_nobody_waits_for_a_generator_while_there_is_other_work(tmp_path):
     alone = Fake(tmp_path / "alone", {}, slots=1)
     Sweep(jobs, tmp_path / "alone", alone).go(lambda tally: None)
     assert alone.begun == [by_name[name] for name in ("madod", "mbdg", "erm")]
+
+
+def test_one_run_a_generator_comes_first(tmp_path):
+    text = (
+        'algorithms = ["erm", "madod", "mbdg"]\nseeds = [0, 1]\n[[datasets]]\nname = "digits"\nunknown = ["1", "2"]\n'
+    )
+    jobs = {job.folder: job for job in jobs_of(tmp_path, 'detectors = ["msp"]\n' + text)}
+    engine = Fake(tmp_path, {}, slots=8)
+    Sweep(list(jobs.values()), tmp_path, engine).go(lambda tally: None)
+    order = [jobs[folder] for folder in engine.begun]
+    assert len(order) == len(jobs) == 4 * 2 * 2 * 3
+    assert len({job.generator for job in order[:8]}) == 8 == len({job.generator for job in order} - {None})
+
+
+def test_long_runs_come_before_short_ones_once_it_is_known_which_are_long(tmp_path):
+    text = MINI.replace('["erm"]', '["erm", "mixup", "coral"]').replace("[0, 1]", "[0, 1, 2]")
+    jobs = jobs_of(tmp_path, text[: text.index("[[variants]]")])
+    seconds = {"erm": 1.0, "mixup": 2.0, "coral": 5.0}
+    engine = Fake(tmp_path, {}, slots=1, seconds=seconds)
+    Sweep(jobs, tmp_path, engine).go(lambda tally: None)
+    kinds = ["erm", "mixup", "coral", "coral", "coral", "mixup", "mixup", "erm", "erm"]  # one of each to learn from
+    assert [folder.split("-")[1] for folder in engine.begun] == kinds
+    for name in seconds:
+        assert [f for f in engine.begun if name in f] == [job.folder for job in jobs if job.spec.algorithm == name]
 
 
 def test_a_run_whose_process_dies_again_and_again_is_given_up_with_a_reason(tmp_path):
@@ -258,6 +285,12 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypa
     assert (tally.done, tally.failed) == (2, {})
     assert list(sweep.tries.values()) == [2]
     assert engine.workers[0].process.pid != first
+
+
+def test_a_worker_imports_nothing_that_only_reports_need():
+    code = "import sys, madod.benchmark.work; print({'sklearn', 'scipy', 'pandas', 'matplotlib'} & set(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said == "set()\n"  # they would hold up every worker's first run by a second
 
 
 def test_durations_are_said_in_two_units():

@@ -1,7 +1,7 @@
 """From a plan to the runs that it asks for."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -196,13 +196,3 @@ def _pair(
         spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep
     )  # fmt: skip
     return entry, job
-
-
-def ordered(jobs: Sequence[Job]) -> list[Job]:
-    """Put one run a generator before all others, each part in the order of the plan, so that every G is made early."""
-    leaders: dict[tuple[object, ...], Job] = {}
-    for job in jobs:
-        if job.generator is not None:
-            leaders.setdefault(job.generator, job)
-    first = {job.folder for job in leaders.values()}
-    return [*leaders.values(), *(job for job in jobs if job.folder not in first)]

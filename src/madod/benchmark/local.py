@@ -12,9 +12,10 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
+from madod.benchmark.messages import Ended, Places
+
 if TYPE_CHECKING:
     from madod.benchmark.jobs import Job
-    from madod.benchmark.work import Ended, Places
 
 WORK = "madod.benchmark.work"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -55,7 +56,7 @@ def prepare(threads: int) -> BaseContext:
 class Local:
     """Worker processes on this machine; one that dies is replaced."""
 
-    def __init__(self, context: BaseContext, places: "Places", workers: int, gpus: tuple[str, ...] = ()) -> None:
+    def __init__(self, context: BaseContext, places: Places, workers: int, gpus: tuple[str, ...] = ()) -> None:
         self.context, self.places = context, places
         self.workers = [self._start(gpus[k % len(gpus)] if gpus else None) for k in range(workers)]
 
@@ -70,7 +71,7 @@ class Local:
         with suppress(OSError):  # it died idle; `ended` notices
             worker.pipe.send(job)
 
-    def ended(self, timeout: float) -> "list[Ended]":
+    def ended(self, timeout: float) -> list[Ended]:
         """Return the runs that ended, waiting a little for the first."""
         heard = wait([worker.pipe for worker in self.workers], timeout)
         ready = [worker for worker in self.workers if worker.pipe in heard]
@@ -91,9 +92,7 @@ class Local:
         theirs.close()
         return Worker(process, ours, gpu)
 
-    def _end(self, worker: Worker) -> "Ended | None":
-        from madod.benchmark.work import Ended
-
+    def _end(self, worker: Worker) -> Ended | None:
         job, worker.job = worker.job, None
         try:
             return worker.pipe.recv()
@@ -106,7 +105,7 @@ class Local:
         return Ended(job.folder, "lost", f"its process died ({how}){hint}") if job else None
 
 
-def serve(pipe: "Connection[Any, Any]", places: "Places", gpu: str | None) -> None:
+def serve(pipe: "Connection[Any, Any]", places: Places, gpu: str | None) -> None:
     """Do the runs that come through the pipe, until it closes or the sweep is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the sweep's to answer
     if gpu is not None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from madod.benchmark.estimate import Estimate
-from madod.benchmark.jobs import Job, ordered
+from madod.benchmark.jobs import Job
+from madod.benchmark.messages import Ended
 from madod.benchmark.state import fail, finished
-from madod.benchmark.work import Ended
 
 TICK = 0.5
 """Seconds between two looks at how the sweep stands."""
@@ -68,13 +68,12 @@ class Sweep:
         self.made: set[object] = set()  # generators that a finished run has used
         self.tries: dict[str, int] = {}
         self.again: dict[str, float] = {}  # not before this moment: another sweep has it
-        left = []
+        self.waiting: list[Job] = []
         for job in jobs:
             if finished(runs / job.folder, job.detectors):
                 self._finish(job)
             else:
-                left.append(job)
-        self.waiting = ordered(left)
+                self.waiting.append(job)
 
     def go(self, watch: Watch) -> Tally:
         """Carry everything through; `watch` is told how it stands, about twice a second."""
@@ -103,11 +102,19 @@ class Sweep:
                 self.engine.submit(job)
 
     def _next(self) -> Job | None:
-        """Return the first run that can start, if possible one that need not wait for a G which is being made."""
+        """Return the run to start: one that makes a G, which others share, else the longest, so that short ones end it.
+
+        One that would have to wait for a G in the making comes after all others. Among equals the plan's order holds.
+        """
         now = time.monotonic()
         ready = [job for job in self.waiting if self.again.get(job.folder, now) <= now]
-        making = {job.generator for job in self.running.values()} - self.made - {None}
-        return next((job for job in ready if job.generator not in making), ready[0] if ready else None)
+        there = self.made | {None}
+        making = {job.generator for job in self.running.values()} - there
+
+        def rank(job: Job) -> tuple[bool, bool, float]:
+            return job.generator in making, job.generator in there, -self.estimate.of(job)
+
+        return min(ready, key=rank, default=None)
 
     def _take(self, end: Ended) -> None:
         job = self.running.pop(end.folder)

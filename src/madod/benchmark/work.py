@@ -6,15 +6,14 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import torch
 
 from madod.benchmark.claim import Claim, claimed
 from madod.benchmark.jobs import Job, takes
+from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
 from madod.benchmark.state import FAILURE, RECORD, facts_of, fail, finished
@@ -30,26 +29,6 @@ log = logging.getLogger(__name__)
 LOG = "log.txt"
 FLAGS = re.compile(r"--(translate-steps|translate|waive-gate|precision|size|steps)\b(?: (\w+)(?=\)))?")
 """Flags of `madod train` that a plan has keys for, and the value that a hint gives them."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where a sweep reads and writes, and what it computes on."""
-
-    runs: Path
-    cache: Path
-    root: Path | None = None
-    device: str = "cpu"
-    threads: int = 1
-    """Threads of a run on a CPU; the last bits of its numbers depend on it."""
-
-
-class Ended(NamedTuple):
-    """What became of a run: done, failed with a reason, in other hands (busy), or its process died (lost)."""
-
-    folder: str
-    outcome: Literal["done", "failed", "busy", "lost"]
-    reason: str = ""
 
 
 def perform(job: Job, places: Places) -> Ended:

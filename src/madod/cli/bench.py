@@ -113,7 +113,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
     """Return what does the runs."""
-    from madod.benchmark.work import Places
+    from madod.benchmark.messages import Places
 
     gpus = visible_gpus() if how.device != "cpu" else ()
     if how.device == "cuda" and not gpus and how.engine == "local":
