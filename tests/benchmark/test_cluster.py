@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from madod.benchmark import work
 from madod.benchmark.claim import heartbeat
-from madod.benchmark.cluster import Cluster, Request
+from madod.benchmark.cluster import Cluster, Request, _bring, _name, _share
 from madod.benchmark.jobs import expand
 from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Sweep
@@ -60,12 +61,34 @@ def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray)
 
 
 def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):
-    from madod.benchmark.cluster import _share
-
     job = expand(written(tmp_path, SHORT), None)[1][0]
     end, files = _share(job, Places(tmp_path / "runs", tmp_path / "cache"), tmp_path / "no token")
     assert (end.outcome, files) == ("failed", {})
     assert "use --bring-back" in end.reason
+
+
+def test_a_node_goes_on_with_what_it_was_left_and_the_next_sweep_finds_it(tmp_path, monkeypatch):
+    job = expand(written(tmp_path, SHORT), None)[1][0]
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    seen = []
+
+    def broken(spec, dataset, *, out, **kwargs):
+        (out / "checkpoint.safetensors").touch()
+        raise RuntimeError("the node is tired")
+
+    def whole_again(spec, dataset, *, out, **kwargs):
+        seen.append((out / "checkpoint.safetensors").exists())
+        (out / "record.json").write_text('{"thresholds": {}}')
+
+    (places.runs / "sweeps").mkdir(parents=True)
+    monkeypatch.setattr(work, "run", broken)
+    assert _bring(job, places, _name(places.runs))[0].outcome == "failed"
+    monkeypatch.setattr(work, "run", whole_again)
+    end, files = _bring(job, places, _name(places.runs))
+    assert (end.outcome, seen, files["record.json"]) == ("done", [True], b'{"thresholds": {}}')
+    assert not list(places.cache.rglob("checkpoint.safetensors"))
+    (tmp_path / "others" / "sweeps").mkdir(parents=True)
+    assert _name(places.runs) != _name(tmp_path / "others")
 
 
 @pytest.mark.long

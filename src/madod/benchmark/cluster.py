@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock
+
 from madod.benchmark.agenda import SWEEPS
 from madod.benchmark.claim import claimed
 from madod.benchmark.jobs import Job
@@ -63,6 +65,7 @@ class Cluster:
         self.token = places.runs / SWEEPS / f"token-{uuid.uuid4().hex}"
         self.token.parent.mkdir(parents=True, exist_ok=True)
         self.token.touch()  # a node that sees it sees the folder of runs
+        self.common = _name(places.runs) if brought else self.token
         remote = self.ray.remote(_bring if brought else _share)
         self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES)
         self.out: dict[Any, tuple[Job, ExitStack]] = {}
@@ -80,7 +83,7 @@ class Cluster:
         if self.brought and stack.enter_context(claimed(self.places.runs / job.folder)) is None:
             self.at_once.append(Ended(job.folder, "busy"))
             return
-        self.out[self.task.remote(job, self.places, self.token)] = job, stack
+        self.out[self.task.remote(job, self.places, self.common)] = job, stack
 
     def ended(self, timeout: float) -> list[Ended]:
         """Return the runs that ended, waiting a little for the first."""
@@ -124,15 +127,25 @@ def _share(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, byte
     return perform(job, places), {}
 
 
-def _bring(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, bytes]]:
-    """Do a run in a folder of the node's own and return what it left."""
-    own = replace(places, runs=places.cache / "brought" / token.name)
+def _bring(job: Job, places: Places, name: str) -> tuple[Ended, dict[str, bytes]]:
+    """Do a run in a folder of the node's own, or go on with one that was left there, and return what it left."""
+    own = replace(places, runs=places.cache / "brought" / name)
     end = perform(job, own)
     folder = own.runs / job.folder
     files = {name: (folder / name).read_bytes() for name in BROUGHT if (folder / name).exists()}
     if end.outcome == "done":
         shutil.rmtree(folder, ignore_errors=True)
     return end, files
+
+
+def _name(runs: Path) -> str:
+    """Return what nodes call a folder of runs that they do not see: the same in every sweep of it, and no other's."""
+    file = runs / SWEEPS / "name.txt"
+    with FileLock(file.with_suffix(".lock")):
+        if not file.exists():
+            with whole(file) as part:
+                part.write_text(uuid.uuid4().hex, encoding="utf-8")
+    return file.read_text(encoding="utf-8")
 
 
 def _ray() -> Any:
