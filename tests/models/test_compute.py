@@ -1,11 +1,12 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.compute import PLAIN, Compute, adam, compute
-from madod.models.layers import FrozenBatchNorm, folded
+from madod.models.layers import FrozenBatchNorm, conv_by_blocks, folded
 
 CPU = torch.device("cpu")
 
@@ -31,6 +32,13 @@ def test_folding_frozen_statistics_is_exact_with_its_gradients():
     plain, fold = (torch.autograd.grad(out.sin().sum(), weights) for out in (norm(conv(x)), folded(conv, norm, x)))
     torch.testing.assert_close(folded(conv, norm, x), norm(conv(x)))
     torch.testing.assert_close(fold, plain)
+
+
+@pytest.mark.parametrize(("channels", "size", "padding"), [(3, 7, 3), (1, 3, 1), (4, 5, 2), (3, 4, 1)])
+def test_blocks_of_pixels_as_channels_make_the_same_strided_convolution(channels, size, padding):
+    conv = nn.Conv2d(channels, 5, size, 2, padding=padding).double()
+    x = torch.randn(2, channels, 16, 12, dtype=torch.float64)
+    torch.testing.assert_close(conv_by_blocks(F.pad(x, (padding,) * 4), conv.weight, conv.bias), conv(x))
 
 
 def test_a_traced_network_says_the_same_as_a_plain_one():

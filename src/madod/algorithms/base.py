@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from madod.data.base import Pool
 from madod.errors import InputError
+from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.compute import adam
 from madod.registry import Registry
@@ -32,6 +33,8 @@ class BaseConfig:
     """Weight decay of the outer optimiser."""
     batch: Annotated[int, LogUniform(8, 45)] = 32
     """Images of every source domain in a minibatch."""
+    average: float = 0.0
+    """Share of the steps, the last ones, whose mean weights ship; 0 ships the weights of the last step."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
     """What changes where the backbone starts without pretrained weights."""
@@ -48,6 +51,8 @@ class BaseConfig:
             if not (value > 0 if positive else value >= 0):
                 least = "above 0" if positive else "0 or more"
                 raise InputError(f"--{field.name.replace('_', '-')} {value} cannot be: it has to be {least}")
+        if self.average > 1:
+            raise InputError(f"--average {self.average} cannot be: it is a share of the steps, 1 at the most")
 
 
 class Algorithm(nn.Module, ABC):
@@ -66,6 +71,7 @@ class Algorithm(nn.Module, ABC):
         self.rng = rng
         self.step = 0  # steps taken so far, kept up by training, also across a resume
         self.net = self.build(setting)
+        self.mean = MeanWeights(self.net) if config.average else None
 
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: one classifier, unless the method wants more."""
@@ -116,7 +122,18 @@ class Algorithm(nn.Module, ABC):
         self.optimizer.zero_grad(set_to_none=True)
         terms["loss"].backward()
         self.optimizer.step()
+        self._average()
         return {name: term.detach() for name, term in terms.items()}
+
+    def _average(self) -> None:
+        """Take the step's weights into their mean, which takes the network's place after the last step."""
+        done, steps = self.step + 1, self.setting.steps
+        n = done - round((1 - self.config.average) * steps)
+        if self.mean is None or n <= 0:
+            return
+        self.mean.add(self.net, n)
+        if done == steps:
+            self.mean.give(self.net)
 
     @classmethod
     def shell(cls, setting: Setting) -> nn.Module:

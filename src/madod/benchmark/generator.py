@@ -70,7 +70,7 @@ def generator(
     """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
-    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3, "form": 2}
     facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
     start = [] if weights is None else [weights.sha256]
     large = min(split.source.shape[1:]) >= LARGE

@@ -70,10 +70,29 @@ class FrozenBatchNorm(nn.Module):
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
 
 
+FEW = 4
+"""Channels up to which a convolution goes by blocks: those of pictures."""
+
+
+def conv_by_blocks(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Convolve pictures (n, c, 2h, 2w) with stride 2, blocks of 2 x 2 pixels made channels first.
+
+    Exact, and kind to a GPU, whose matrix units take channels by eights and are idle over a picture's three.
+    """
+    odd, spare = weight.shape[-1] % 2, -4 * x.shape[1] % 8
+    around = F.pad(weight, (0, odd, 0, odd))
+    blocks, kernel = (F.pad(F.pixel_unshuffle(part, 2), (0, 0, 0, 0, 0, spare)) for part in (x, around))
+    return F.conv2d(blocks, kernel, bias)
+
+
 def folded(conv: nn.Conv2d, norm: FrozenBatchNorm, x: Tensor) -> Tensor:
     """s (W * x - mean) + bias = (s W) * x + (bias - s mean), s = weight / sqrt(var + eps): a pass over memory less."""
     scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
     weight, bias = conv.weight * scale.view(-1, 1, 1, 1), norm.bias - norm.running_mean * scale
+    even = not any(pixels % 2 for pixels in x.shape[2:])
+    if conv.in_channels <= FEW and conv.stride == (2, 2) and conv.groups == 1 and even:
+        around = [int(pad) for pad in (conv.padding[1], conv.padding[1], conv.padding[0], conv.padding[0])]
+        return conv_by_blocks(F.pad(x, around), weight, bias)
     return F.conv2d(x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
 
 

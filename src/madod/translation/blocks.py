@@ -4,6 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from madod.models.layers import FEW, conv_by_blocks
+
 
 def instance_norm(x: Tensor, eps: float = 1e-5) -> Tensor:
     """IN(x) = (x - mean) / sqrt(var + eps) over the pixels of each image and channel [Ulyanov et al. 2016, eq. 2]."""
@@ -26,6 +28,32 @@ def padded_conv(inside: int, outside: int, size: int, stride: int = 1) -> nn.Seq
     """Return a convolution behind reflection padding, so that borders look like the rest of the picture."""
     pad = (size - stride + 1) // 2
     return nn.Sequential(nn.ReflectionPad2d(pad), nn.Conv2d(inside, outside, size, stride))
+
+
+class TiledConv(nn.Conv2d):
+    """A convolution from or to few channels that can make a tile of pixels at a time: exact, and faster on a GPU.
+
+    A tile's pixels lie under one larger kernel; the small one, shifted inside it, makes each in a channel of its own.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the maps that any convolution returns."""
+        few = self.in_channels <= FEW
+        side = 2 if few or x.requires_grad else 4  # the way back from tiles of 4 is slow
+        whole = not any((pixels - self.kernel_size[0] + 1) % side for pixels in x.shape[2:])
+        if not (torch.compiler.is_compiling() and whole):
+            return super().forward(x)
+        last = side - 1
+        shifts = [F.pad(self.weight, (b, last - b, a, last - a)) for a in range(side) for b in range(side)]
+        kernel = torch.stack(shifts, 1).flatten(0, 1)
+        bias = None if self.bias is None else self.bias.repeat_interleave(side * side)
+        tiles = conv_by_blocks(x, kernel, bias) if few else F.conv2d(x, kernel, bias, stride=side)
+        return F.pixel_shuffle(tiles, side)
+
+
+def outer_conv(inside: int, outside: int, size: int) -> nn.Sequential:
+    """Return the convolution from a picture, or to one, behind reflection padding."""
+    return nn.Sequential(nn.ReflectionPad2d(size // 2), TiledConv(inside, outside, size))
 
 
 def whole_quarters(images: Tensor) -> Tensor:
@@ -81,7 +109,50 @@ class StyledResidual(nn.Module):
         return x + adain(self.second(inner), scale2, shift2)
 
 
+class LayerNorm(nn.GroupNorm):
+    """LN(x) = w (x - mean) / sqrt(var + eps) + b over all of an image's maps, w and b a channel [Ba et al. 2016]."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(1, channels)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps of mean 0 and variance 1, scaled and shifted."""
+        if not torch.compiler.is_compiling():
+            return super().forward(x)
+        # One sum over a whole image keeps one unit of a GPU busy; sums over channels, put together, keep all.
+        variance, mean = torch.var_mean(x.float(), (2, 3), correction=0, keepdim=True)
+        middle = mean.mean(1, keepdim=True)
+        spread = (variance + (mean - middle).square()).mean(1, keepdim=True)
+        scale, shift = self.weight[:, None, None], self.bias[:, None, None]
+        return ((x - middle) * torch.rsqrt(spread + self.eps) * scale + shift).to(x.dtype)
+
+
+class DoublingConv(nn.Conv2d):
+    """A k x k convolution of maps doubled by nearest neighbour, zeros around them, computed before the doubling.
+
+    Every second row of a doubled map repeats the one above it. So the k rows under a kernel are (k + 1) / 2 rows of the
+    small map, each with the sum of the weights that fall on it: four small kernels make the four pixels for each one.
+    """
+
+    falls: Tensor
+
+    def __init__(self, inside: int, outside: int, kernel: int) -> None:
+        super().__init__(inside, outside, kernel)
+        reach = kernel // 2
+        self.near = (reach + 1) // 2
+        falls = torch.zeros(2, 2 * self.near + 1, kernel)  # which row of the small map a kernel's row falls on
+        for odd in (0, 1):
+            for tap in range(kernel):
+                falls[odd, (odd + tap - reach) // 2 + self.near, tap] = 1
+        self.register_buffer("falls", falls, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps (n, outside, 2h, 2w) of maps (n, inside, h, w)."""
+        small = torch.einsum("pak,qbl,oikl->opqiab", self.falls, self.falls, self.weight)
+        bias = None if self.bias is None else self.bias.repeat_interleave(4)
+        return F.pixel_shuffle(F.conv2d(x, small.flatten(0, 2), bias, padding=self.near), 2)
+
+
 def upsample(inside: int, outside: int, kernel: int) -> nn.Sequential:
-    """Return nearest-neighbour doubling, a convolution and layer norm."""
-    conv = padded_conv(inside, outside, kernel)
-    return nn.Sequential(nn.Upsample(scale_factor=2, mode="nearest"), conv, nn.GroupNorm(1, outside), nn.ReLU())
+    """Return nearest-neighbour doubling with a convolution, and layer norm."""
+    return nn.Sequential(DoublingConv(inside, outside, kernel), LayerNorm(outside), nn.ReLU())

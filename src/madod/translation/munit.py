@@ -1,9 +1,9 @@
 """How G is trained: adversarial restyling with reconstruction of image, content and style."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from madod.data.base import Pool
 from madod.models.compute import PLAIN, Compute, adam
+from madod.models.recorded import Recorded
 from madod.tasks import Batch, minibatches
 from madod.translation.blocks import at_once, whole_quarters
 from madod.translation.networks import (
@@ -111,9 +112,10 @@ class Munit(nn.Module):
         """One Adam for encoders and decoder, one for the discriminator."""
         makers = [self.content_encoder, self.style_encoder, self.decoder]
         generator = [weight for maker in makers for weight in maker.parameters()]
+        how: dict[str, Any] = {"betas": (0.5, 0.999), "capturable": generator[0].is_cuda}
         return {
-            "generator": adam(generator, self.config.lr, betas=(0.5, 0.999)),
-            "discriminator": adam(self.discriminator.parameters(), self.config.lr, betas=(0.5, 0.999)),
+            "generator": adam(generator, self.config.lr, **how),
+            "discriminator": adam(self.discriminator.parameters(), self.config.lr, **how),
         }
 
     def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
@@ -141,6 +143,15 @@ class Munit(nn.Module):
         """Step generator and discriminator once, on the same restylings."""
         x = whole_quarters(batch.x * 2 - 1)
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
+        return self._descend(x, v)
+
+    @cached_property
+    def _descend(self) -> Callable[[Tensor, Tensor], Terms]:
+        """Both steps: recorded where passes are compiled, since then starting kernels is what takes the time."""
+        return Recorded(self.both_steps) if self.compute.compiled else self.both_steps
+
+    def both_steps(self, x: Tensor, v: Tensor) -> Terms:
+        """Step the generator down L_G, then the discriminator down L_D; return their terms."""
         passes = [
             Pass(*part, len(part[0]) / len(x)) for part in zip(x.split(at_once(x)), v.split(at_once(x)), strict=True)
         ]

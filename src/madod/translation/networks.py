@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.translation.blocks import InstanceNorm, InstanceResidual, StyledResidual, padded_conv, upsample
+from madod.translation.blocks import InstanceNorm, InstanceResidual, StyledResidual, outer_conv, padded_conv, upsample
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class ContentEncoder(nn.Module):
     def __init__(self, a: Architecture) -> None:
         super().__init__()
         w = a.width
-        layers: list[nn.Module] = [padded_conv(a.channels, w, a.outer_kernel), InstanceNorm(), nn.ReLU()]
+        layers: list[nn.Module] = [outer_conv(a.channels, w, a.outer_kernel), InstanceNorm(), nn.ReLU()]
         for inside in (w, 2 * w):
             layers += [padded_conv(inside, 2 * inside, 4, stride=2), InstanceNorm(), nn.ReLU()]
         self.body = nn.Sequential(*layers, *(InstanceResidual(4 * w) for _ in range(a.residuals)))
@@ -76,7 +76,7 @@ class StyleEncoder(nn.Module):
 
     def __init__(self, a: Architecture) -> None:
         super().__init__()
-        layers: list[nn.Module] = [padded_conv(a.channels, a.width, a.outer_kernel), nn.ReLU()]
+        layers: list[nn.Module] = [outer_conv(a.channels, a.width, a.outer_kernel), nn.ReLU()]
         inside = a.width
         for _ in range(a.style_downs):
             outside = min(2 * inside, 4 * a.width)
@@ -106,7 +106,7 @@ class Decoder(nn.Module):
         self.up = nn.Sequential(
             upsample(inside, inside // 2, a.up_kernel),
             upsample(inside // 2, inside // 4, a.up_kernel),
-            padded_conv(inside // 4, a.channels, a.outer_kernel),
+            outer_conv(inside // 4, a.channels, a.outer_kernel),
             nn.Tanh(),
         )
 
