@@ -19,9 +19,10 @@ def drawn(*shape: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kernel", [3, 5, 7])
-def test_a_doubling_convolution_is_doubling_and_convolution(kernel):
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_doubling_convolution_is_doubling_and_convolution(kernel, layout):
     conv = DoublingConv(4, 6, kernel).double()
-    x = drawn(2, 4, 9, 8).requires_grad_()
+    x = drawn(2, 4, 9, 8).contiguous(memory_format=layout).requires_grad_()
     twice = F.interpolate(x, scale_factor=2, mode="nearest")
     plain = F.conv2d(twice, conv.weight, conv.bias, padding=kernel // 2)
     assert torch.allclose(conv(x), plain)
@@ -32,9 +33,10 @@ def test_a_doubling_convolution_is_doubling_and_convolution(kernel):
 
 @pytest.mark.parametrize(("inside", "outside", "size"), [(3, 8, 7), (8, 3, 7), (3, 8, 5), (1, 2, 3), (6, 1, 5)])
 @pytest.mark.parametrize("learning", [False, True])
-def test_a_tiled_convolution_is_a_convolution(compiling, inside, outside, size, learning):
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_a_tiled_convolution_is_a_convolution(compiling, inside, outside, size, learning, layout):
     conv = TiledConv(inside, outside, size).double()
-    x = drawn(2, inside, 16 + size - 1, 12 + size - 1).requires_grad_(learning)
+    x = drawn(2, inside, 16 + size - 1, 12 + size - 1).contiguous(memory_format=layout).requires_grad_(learning)
     plain = F.conv2d(x, conv.weight, conv.bias)
     assert torch.allclose(conv(x), plain)
     weight, wanted = drawn(*plain.shape), (*((x,) if learning else ()), conv.weight, conv.bias)

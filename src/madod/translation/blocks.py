@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.models.layers import FEW, conv_by_blocks
+from madod.models.layers import FEW, conv_by_tiles, laid_like, untiled
 
 
 def instance_norm(x: Tensor, eps: float = 1e-5) -> Tensor:
@@ -45,10 +45,9 @@ class TiledConv(nn.Conv2d):
             return super().forward(x)
         last = side - 1
         shifts = [F.pad(self.weight, (b, last - b, a, last - a)) for a in range(side) for b in range(side)]
-        kernel = torch.stack(shifts, 1).flatten(0, 1)
-        bias = None if self.bias is None else self.bias.repeat_interleave(side * side)
-        tiles = conv_by_blocks(x, kernel, bias) if few else F.conv2d(x, kernel, bias, stride=side)
-        return F.pixel_shuffle(tiles, side)
+        kernel = laid_like(torch.cat(shifts), x)
+        bias = None if self.bias is None else self.bias.repeat(side * side)
+        return untiled(conv_by_tiles(x, kernel, bias) if few else F.conv2d(x, kernel, bias, stride=side), side)
 
 
 def outer_conv(inside: int, outside: int, size: int) -> nn.Sequential:
@@ -148,9 +147,9 @@ class DoublingConv(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return maps (n, outside, 2h, 2w) of maps (n, inside, h, w)."""
-        small = torch.einsum("pak,qbl,oikl->opqiab", self.falls, self.falls, self.weight)
-        bias = None if self.bias is None else self.bias.repeat_interleave(4)
-        return F.pixel_shuffle(F.conv2d(x, small.flatten(0, 2), bias, padding=self.near), 2)
+        small = torch.einsum("pak,qbl,oikl->pqoiab", self.falls, self.falls, self.weight).flatten(0, 2)
+        bias = None if self.bias is None else self.bias.repeat(4)
+        return untiled(F.conv2d(x, laid_like(small, x), bias, padding=self.near), 2)
 
 
 def upsample(inside: int, outside: int, kernel: int) -> nn.Sequential:
