@@ -4,6 +4,7 @@ import importlib.util
 import random
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from types import ModuleType
 
 import pytest
@@ -82,7 +83,8 @@ def test_the_colored_mnist_table_stands_beside_the_papers():
 @pytest.mark.timeout(1800)
 def test_a_sweep_costs_little_more_than_its_runs():
     overhead = program("sweep_overhead")
-    assert overhead.measure(overhead.PLAN, workers=2)["overhead"] < 0.05
+    found = [overhead.measure(overhead.PLAN, workers=2)["overhead"] for _ in range(3)]
+    assert median(found) < 0.05  # what else the cores do meanwhile may hold up one worker's last run
 
 
 def test_the_digits_table_is_made_from_its_records():
