@@ -38,7 +38,7 @@ class Compute:
 
     def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
         """Return what the network makes of images or maps (n, c, h, w), in this precision."""
-        if self.channels_last:
+        if self.channels_last and not self.compiled:  # compiled code lays its input out on the way
             images = images.contiguous(memory_format=torch.channels_last)
         if self.precision == "float32":
             return net(images, *others)

@@ -104,8 +104,8 @@ def conv_by_tiles(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """
     odd, spare = weight.shape[-1] % 2, -4 * x.shape[1] % 8
     around = F.pad(weight, (0, odd, 0, odd))
-    pictures, kernel = (F.pad(tiled(part, 2), (0, 0, 0, 0, 0, spare)) for part in (x, around))
-    return F.conv2d(pictures, laid_like(kernel, x), bias)
+    pictures, kernel = (laid_like(F.pad(tiled(part, 2), (0, 0, 0, 0, 0, spare)), weight) for part in (x, around))
+    return F.conv2d(pictures, kernel, bias)
 
 
 def folded(conv: nn.Conv2d, norm: FrozenBatchNorm, x: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ class TiledConv(nn.Conv2d):
             return super().forward(x)
         last = side - 1
         shifts = [F.pad(self.weight, (b, last - b, a, last - a)) for a in range(side) for b in range(side)]
-        kernel = laid_like(torch.cat(shifts), x)
+        kernel = laid_like(torch.cat(shifts), self.weight)
         bias = None if self.bias is None else self.bias.repeat(side * side)
         return untiled(conv_by_tiles(x, kernel, bias) if few else F.conv2d(x, kernel, bias, stride=side), side)
 
@@ -149,7 +149,7 @@ class DoublingConv(nn.Conv2d):
         """Return maps (n, outside, 2h, 2w) of maps (n, inside, h, w)."""
         small = torch.einsum("pak,qbl,oikl->pqoiab", self.falls, self.falls, self.weight).flatten(0, 2)
         bias = None if self.bias is None else self.bias.repeat(4)
-        return untiled(F.conv2d(x, laid_like(small, x), bias, padding=self.near), 2)
+        return untiled(F.conv2d(x, laid_like(small, self.weight), bias, padding=self.near), 2)
 
 
 def upsample(inside: int, outside: int, kernel: int) -> nn.Sequential:
