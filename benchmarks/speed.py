@@ -46,8 +46,8 @@ def images(device: torch.device, size: int, each: int) -> Pool:
     return pool(domains, names, names).to(device)
 
 
-def seconds(work: Callable[[], object], device: torch.device, *, turns: int, warm: int = 3) -> float:
-    """Return the mean time of a turn, the device's work included."""
+def seconds(work: Callable[[], object], device: torch.device, *, turns: int, warm: int = 6) -> float:
+    """Return the mean time of a turn, the device's work included; first turns compile and record."""
     for _ in range(warm):
         work()
     if device.type == "cuda":

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from madod.data.augment import NONE
+from madod.data.base import DATASETS
 from madod.data.images import read_image
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
@@ -102,3 +103,39 @@ def test_the_colored_mnist_table_is_made_from_its_records():
     assert {spec.id for spec in planned} == {file.parent.name for file in results.glob("*/record.json")}
     records = [mnist.load_record(results / spec.id) for spec in planned]
     assert mnist.table(records) == (results / "table.md").read_text(encoding="utf-8")
+
+
+def fold(
+    setting: str, sources: tuple[str, str], held: str, unseen: str, right: float, auroc: float
+) -> dict[str, object]:
+    numbers = {name: {"auroc": 0.5, "aupr": 0.2} for name in program("pacs_choice").DETECTORS}
+    facts = {"setting": setting, "sources": sources, "held": held, "unseen": unseen, "accuracy": right}
+    return facts | {"val_accuracy": 0.9, **numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
+
+
+def test_a_choice_for_an_unseen_domain_looks_at_no_fold_with_it():
+    choice = program("pacs_choice")
+    one, two = "+ outer R_GI 1", "MADOD, lr 5e-5"
+    rows = [
+        fold(one, ("photo", "sketch"), "cartoon", "art_painting", 0.8, 0.9),
+        fold(two, ("photo", "sketch"), "cartoon", "art_painting", 0.9, 0.9),
+        fold(one, ("photo", "sketch"), "art_painting", "cartoon", 0.8, 0.9),
+        fold(two, ("photo", "sketch"), "art_painting", "cartoon", 0.1, 0.9),
+    ]
+    assert choice.best(rows, "art_painting", "madod") == (two, "knn", pytest.approx(90), pytest.approx(90))
+    assert choice.best(rows, "cartoon", "madod")[0] == one
+    assert choice.best(rows, "photo", "madod") is None
+    assert choice.best(rows, "cartoon", "erm") is None
+    text = choice.table([*rows, fold(two, ("photo", "cartoon"), "sketch", "art_painting", 0.2, 0.4)])
+    assert "| + outer R_GI 1 | 2 | 80.0 | 90.0 |" in text
+    assert f"| art_painting | madod | {two}; knn | 55.0 | 65.0 |" in text  # it alone has both folds
+
+
+def test_every_setting_of_the_choice_can_be_trained():
+    from madod.algorithms.base import ALGORITHMS
+
+    choice = program("pacs_choice")
+    for setting in choice.SETTINGS.values():
+        ALGORITHMS[setting.algorithm].Config(**setting.given, average=choice.AVERAGE)
+    assert not set(choice.ANIMALS) & set(choice.HIDDEN)
+    assert set(choice.ANIMALS) | set(choice.HIDDEN) == set(DATASETS["pacs"].classes)

@@ -1,0 +1,218 @@
+"""Choose settings for PACS on source domains alone: folds that serve every cell, since none of them sees what it hides.
+
+    python benchmarks/pacs_choice.py --root DATA --out results/pacs/choice --device cuda --workers 6
+
+For an unseen domain T a fold leaves T and one more domain S out, trains on the two that are left, and tests on S. Of
+the classes only dog, elephant, giraffe and horse are there, which no cell hides; one of them is unknown in the fold. G
+sees the fold's two sources and three known classes. One training on a pair of domains serves two folds: each of the
+other two domains is tested for the sake of the last one. Pictures are 128 px wide, to be quick. DATA holds PACS and
+`weights/resnet50_imagenet_v1.safetensors`. What is in OUT is not done again; `--settings` takes some by name.
+"""
+
+import argparse
+import json
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations, count
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+DOMAINS = ("photo", "art_painting", "cartoon", "sketch")
+PAIRS = tuple(combinations(DOMAINS, 2))
+ANIMALS = ("dog", "elephant", "giraffe", "horse")
+HIDDEN = ("guitar", "house", "person")
+DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
+SIZE, G_STEPS, AVERAGE, SEED = 128, 320, 0.5, 0
+BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
+
+
+class Setting(NamedTuple):
+    """What is tried: an algorithm, its steps, and what differs from its published setting."""
+
+    algorithm: str
+    steps: int
+    given: dict[str, float]
+
+
+STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
+SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
+SETTINGS = {
+    "ERM, 600 steps": Setting("erm", 600, {}),
+    "ERM, 1200 steps": Setting("erm", 1200, {}),
+    "MADOD, lr 5e-5": Setting("madod", 300, {"lr": 5e-5}),
+    "+ outer R_GI 1": Setting("madod", 300, STEADY),
+    "+ outer R_GI 1, margin 0.01": Setting("madod", 300, STEADY | {"margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, 600 steps": Setting("madod", 600, STEADY | {"margin": 0.01}),
+    "+ outer R_GI 1, margin 0": Setting("madod", 300, STEADY | {"margin": 0.0}),
+    "+ outer R_GI 1, margins -6 and -3": Setting("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
+    "+ outer R_GI 1, inner rate 1e-3": Setting("madod", 300, STEADY | {"inner_lr": 1e-3}),
+    "+ outer R_GI 3, margin 0.01": Setting("madod", 300, STEADY | {"outer_invariance": 3.0, "margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 1e-4": Setting("madod", 300, STEADY | {"margin": 0.01, "lr": 1e-4}),
+    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4": Setting("madod", 300, SWIFT),
+    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4, margin 0": Setting("madod", 300, SWIFT | {"margin": 0.0}),
+}
+
+
+class Job(NamedTuple):
+    """The trainings on one pair of domains."""
+
+    pair: tuple[str, str]
+    settings: tuple[str, ...]
+    root: Path
+    out: Path
+    cache: Path
+    device: str
+
+
+def rows_of(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield what a file holds; a line that a kill cut short is left out."""
+    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+        if line.endswith("}"):
+            yield json.loads(line)
+
+
+def work(job: Job) -> None:
+    """Do the trainings of a pair that are missing, and add two rows for each to the pair's file."""
+    import torch
+
+    from madod.benchmark.generator import generator
+    from madod.benchmark.without import Without
+    from madod.data.opening import Opening, open_dataset
+    from madod.data.split import Split, split
+    from madod.models.compute import compute, usual_precision
+    from madod.models.weights import read_file
+    from madod.training import silent
+
+    file = job.out / f"{'-'.join(job.pair)}.jsonl"
+    done = {row["setting"] for row in rows_of(file)}
+    if done.issuperset(job.settings):
+        return
+    torch.set_num_threads(2)
+    device = torch.device(job.device)
+    weights = read_file(job.root / WEIGHTS)
+    whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
+    others = tuple(name for name in DOMAINS if name not in job.pair)
+    unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
+    folds = {}
+    for held, unseen in (others, others[::-1]):
+        view = Without(whole, (unseen,), HIDDEN)
+        folds[held] = Split(*(part.to(device) for part in split(view, test_domain=held, ood_classes=(unknown,))))
+    first = folds[others[0]]
+    how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
+    translator = partial(
+        generator, first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=job.cache,
+        progress=silent, waive=True, weights=weights,
+    )  # fmt: skip
+    translator(compute=replace(how, compiled=False))  # six trainings side by side are not worth six compilations
+    made = translator(compute=how)
+    for name in job.settings:
+        if name in done:
+            continue
+        start = time.perf_counter()
+        net = trained(SETTINGS[name], first, made.translate, whole.augmentation, weights, how)
+        seconds = time.perf_counter() - start
+        lines = [measured(net, folds[held], DETECTORS) for held in others]
+        with file.open("a", encoding="utf-8") as rows:
+            for (held, unseen), line in zip((others, others[::-1]), lines, strict=True):
+                facts = {"setting": name, "sources": job.pair, "held": held, "unseen": unseen, "unknown": unknown}
+                rows.write(json.dumps(facts | line | {"seconds": round(seconds, 1)}) + "\n")
+
+
+def trained(wanted: Setting, fold: Any, translate: Any, augment: Any, weights: Any, how: Any) -> Any:
+    """Return the network that a setting ships from a fold's sources, the mean of the last half of its steps."""
+    import numpy as np
+    import torch
+
+    from madod.algorithms.base import ALGORITHMS
+    from madod.models.backbones import build
+    from madod.models.classifier import Setting as Known
+    from madod.training import train
+
+    method, source, seeds = ALGORITHMS[wanted.algorithm], fold.source, count()
+    way = replace(how, compiled=how.compiled and method.compiles)
+    net = partial(build, BACKBONE, channels=3, classes=len(source.classes), weights=weights, compute=way)
+    known = Known(lambda: net(seed=next(seeds)), len(source.domains), translate, augment, wanted.steps)
+    config = method.Config(**wanted.given, average=AVERAGE)
+    learner = method(config, known, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
+    rng = np.random.default_rng(SEED)
+    with tempfile.TemporaryDirectory() as scratch:
+        train(learner, source, rng, steps=wanted.steps, out=Path(scratch), identity="choice")
+    return learner.deploy(source, rng)
+
+
+def measured(net: Any, fold: Any, detectors: Sequence[str]) -> dict[str, Any]:
+    """Return accuracy on the held and on the source domains, and every detector's AUROC and AUPR."""
+    from madod.evaluation.evaluate import evaluate
+
+    found = evaluate(net, fold, detectors).metrics
+    numbers = {name: {key: round(found[name][key], 4) for key in ("auroc", "aupr")} for name in detectors}
+    return {
+        "accuracy": round(found["accuracy"], 4), "val_accuracy": round(found["val_accuracy"], 4),
+        "base_rate": round(found[detectors[0]]["base_rate"], 4), **numbers,
+    }  # fmt: skip
+
+
+def table(rows: Iterable[dict[str, Any]]) -> str:
+    """Return all settings, then what each unseen domain's folds would have: the best setting and detector."""
+    rows = list(rows)
+    names = [name for name in SETTINGS if any(row["setting"] == name for row in rows)]
+    head = ["setting", "folds", "accuracy", "on sources", *(f"{name}: AUROC / AUPR" for name in DETECTORS)]
+    lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
+    for name in names:
+        mine = [row for row in rows if row["setting"] == name]
+        cells = [f"{mean(mine, d, 'auroc'):.1f} / {mean(mine, d, 'aupr'):.1f}" for d in DETECTORS]
+        plain = [f"{mean(mine, key):.1f}" for key in ("accuracy", "val_accuracy")]
+        lines.append("| " + " | ".join([name, str(len(mine)), *plain, *cells]) + " |")
+    lines += ["", "| unseen | method | best by accuracy + AUROC | accuracy | AUROC |", "| --- " * 5 + "|"]
+    for unseen in (*DOMAINS, "all"):
+        for algorithm in ("madod", "erm"):
+            if found := best(rows, unseen, algorithm):
+                setting, detector, right, auroc = found
+                lines.append(f"| {unseen} | {algorithm} | {setting}; {detector} | {right:.1f} | {auroc:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def best(rows: Sequence[dict[str, Any]], unseen: str, algorithm: str) -> tuple[str, str, float, float] | None:
+    """Return the setting and detector with the highest sum, among those with all folds of an unseen domain."""
+    seen = [row for row in rows if unseen in (row["unseen"], "all") and SETTINGS[row["setting"]].algorithm == algorithm]
+    groups = {name: [row for row in seen if row["setting"] == name] for name in {row["setting"] for row in seen}}
+    folds = {name: {(*row["sources"], row["held"]) for row in group} for name, group in groups.items()}
+    found = [
+        (name, detector, mean(group, "accuracy"), mean(group, detector, "auroc"))
+        for name, group in groups.items()
+        if len(folds[name]) == max(map(len, folds.values()))
+        for detector in DETECTORS
+    ]
+    return max(found, key=lambda entry: entry[2] + entry[3], default=None)
+
+
+def mean(rows: Sequence[dict[str, Any]], key: str, inner: str | None = None) -> float:
+    """Return a mean in percent."""
+    return 100 * fmean(row[key][inner] if inner else row[key] for row in rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", type=Path, help="where PACS and the weights are; without it the table alone is made")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "madod")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
+    how = parser.parse_args()
+    how.out.mkdir(parents=True, exist_ok=True)
+    if how.root is not None:
+        jobs = [Job(pair, tuple(how.settings), how.root, how.out, how.cache, how.device) for pair in PAIRS]
+        with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
+            pool.map(work, jobs, chunksize=1)
+    rows = [row for file in sorted(how.out.glob("*.jsonl")) for row in rows_of(file)]
+    (how.out / "table.md").write_text(table(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
