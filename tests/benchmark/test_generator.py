@@ -1,7 +1,10 @@
 import json
+import time
+from threading import Event, Thread
 
 import pytest
 import torch
+from filelock import FileLock
 
 from madod.benchmark import generator as module
 from madod.benchmark.generator import generator, settled
@@ -73,3 +76,18 @@ def test_a_small_judge_looks_at_large_pictures():
     net = module.small_judge(channels=3, classes=4, seed=0)
     images = torch.rand(2, 3, 130, 150)
     assert torch.equal(net(images).logits, net(torch.nn.functional.adaptive_avg_pool2d(images, 32)).logits)
+
+
+def test_the_time_that_another_process_takes_is_told_apart(tmp_path, small):
+    assert made(tmp_path, 1).waited < 0.2
+    (file,) = tmp_path.glob("generators/*/lock")
+    held = Event()
+
+    def busy() -> None:
+        with FileLock(file):
+            held.set()
+            time.sleep(0.5)
+
+    Thread(target=busy).start()
+    held.wait()
+    assert 0.3 < made(tmp_path, 1).waited < 5

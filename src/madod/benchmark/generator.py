@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -49,6 +50,8 @@ class Generator:
     translate: nn.Module
     judgement: dict[str, Any]
     grid: Path | None
+    waited: float = 0.0
+    """Seconds that another process took to make it."""
 
 
 def generator(
@@ -80,7 +83,9 @@ def generator(
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
+    asked = time.perf_counter()
     with FileLock(folder / "lock"):
+        waited = time.perf_counter() - asked
         if not (folder / "judgement.json").exists():
             long, brief = compute.compiled and (steps or MOST) >= WORTH_STEPS, replace(compute, compiled=False)
             munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
@@ -95,7 +100,7 @@ def generator(
         gate(verdict, bounds)
     outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
     return Generator(
-        load(folder / "generator.safetensors", compute).to(split.source.device), outcome, folder / "grid.png"
+        load(folder / "generator.safetensors", compute).to(split.source.device), outcome, folder / "grid.png", waited
     )
 
 

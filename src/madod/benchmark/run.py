@@ -100,6 +100,7 @@ def run(
     if method.needs_translate(config):
         with clocked(seconds, "generator"):
             made = translator(spec, dataset, parts, weights, how, cache=cache, progress=progress, waive=waive_gate)
+        seconds["generator"] = round(seconds["generator"] - made.waited, 3)
     known = setting(spec, dataset, parts, made, weights, replace(how, compiled=how.compiled and method.compiles))
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
