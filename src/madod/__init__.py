@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from madod.data.images import BadImage as BadImage
     from madod.errors import InputError as InputError
     from madod.fitting.fit import fit as fit
+    from madod.predict import Checked as Checked
     from madod.predict import Findings as Findings
     from madod.predict import Measures as Measures
     from madod.predict import Model as Model
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {"fit": "madod.fitting.fit", "BadImage": "madod.data.images", "InputError": "madod.errors"} | dict.fromkeys(
-    ("Findings", "Measures", "Model", "Neighbour", "Picture", "Prediction", "load"), "madod.predict"
+    ("Checked", "Findings", "Measures", "Model", "Neighbour", "Picture", "Prediction", "load"), "madod.predict"
 )
 __all__ = [*sorted(_HOMES), "__version__"]
 

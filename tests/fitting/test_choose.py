@@ -76,7 +76,7 @@ def test_a_fold_is_shorter_without_g_and_without_a_class():
 
 def test_the_detector_is_the_best_over_the_folds():
     def fold(**auroc: float) -> Fold:
-        return Fold("d", "c", 1, 0.5, auroc, {}, [])
+        return Fold("d", "c", 1, 0, 0.5, None, auroc, {}, [])
 
     assert best_detector([fold(msp=0.9, ddu=0.6), fold(msp=0.5, ddu=0.9), fold()]) == "ddu"
     assert best_detector([fold()]) == best_detector([]) == FALLBACK

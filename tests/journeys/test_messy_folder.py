@@ -115,6 +115,20 @@ def test_it_is_looked_at_chosen_for_checked_and_trained(trained, home):
     assert model.card.detector in ("msp", "energy", "ddu")
     assert model.gallery is not None
     assert len(model.held_scores) > 10
+    assert model.check is not None
+    assert model.check.domains == 3
+    assert model.check.auroc == pytest.approx(np.mean([fold["auroc"][model.card.detector] for fold in check["folds"]]))
+
+
+def test_what_not_to_rely_on_stands_in_the_last_words_the_page_and_the_model(trained, home):
+    """Folds of one step know nothing."""
+    model = load(home / "out")
+    page = (home / "out" / "report.html").read_text(encoding="utf-8")
+    assert model.check is not None
+    assert any("do not rely on" in sentence for sentence in model.check.warnings)
+    for sentence in model.check.warnings:
+        assert f"warning: {sentence}\n" in trained.out
+        assert f"<b>Warning</b>: {sentence}." in page
 
 
 def test_the_page_says_it_all(trained, home):
@@ -150,6 +164,21 @@ def test_a_finished_training_is_read_and_told_again(trained, home, here):
     assert "check without barn: " in said.out
     assert "this will take" not in said.err
     assert (home / "out" / "model" / "model.json").read_bytes() == before
+
+
+def test_a_check_that_does_not_say_enough_is_made_again(home, trained, here):
+    """With a detector that looks at the network itself, and `check.json` as an older madod left it."""
+    words = ("train", home / "pictures", "--out", home / "odin", "--cache", home / "cache", "--skip-bad", "--steps", 4,
+             "--algorithm", "erm", "--detector", "odin", "--device", "cpu", "--quiet")  # fmt: skip
+    first, file = here(*words), home / "odin" / "check.json"
+    assert first.code == 0, first.err
+    assert "check without barn: " in first.out
+    whole = json.loads(file.read_text(encoding="utf-8"))
+    assert all("odin" in fold["auroc"] for fold in whole["folds"])
+    older = [{key: value for key, value in fold.items() if key != "unknown"} for fold in whole["folds"]]
+    file.write_text(json.dumps(whole | {"folds": older}), encoding="utf-8")
+    assert here(*words) == first
+    assert json.loads(file.read_text(encoding="utf-8")) == whole
 
 
 def test_every_kind_of_file_is_predicted_and_the_damaged_are_listed(trained, home, here):

@@ -15,6 +15,7 @@ def training(classes: int = 3, **changes: object) -> Training:
         name="<my> pictures",
         survey=["12 pictures", "! nearly empty: <fox>"],
         reasons=["size 32 px"],
+        warnings=["do not rely on <it>"],
         check="short",
         classes=[f"class {k}" for k in range(classes)],
         domains=["day", "night"],
@@ -54,6 +55,7 @@ def test_everything_is_said_and_escaped():
         "95% 1.5 5.0 % 12.5 % 25.0 % 50.0 %",
         "training 3.2",
         "for a quarter of the steps",
+        "Warning : do not rely on &lt;it&gt;.",
     ):
         assert words in said, words
     assert "<b>95%</b>" in page
@@ -66,7 +68,8 @@ def test_it_says_how_the_domains_were_held_out(check, words):
 
 
 def test_without_a_check_it_claims_nothing():
-    said = plain_text(train_page(training(unseen=[], check="none")))
+    said = plain_text(train_page(training(unseen=[], check="none", warnings=[])))
+    assert "Warning" not in said
     assert "nothing here says how it does elsewhere" in said
     assert "AUROC" not in said
 

@@ -226,11 +226,13 @@ def summary(how: Train, made: "Fitted", strangers: "Strangers | None") -> str:
     outcome = made.outcome
     metrics, lines = outcome.record.metrics, []
     lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
-    if metrics["val_accuracy"] * len(outcome.split.source.classes) < 1.5:
-        lines.append("that is hardly better than guessing: train longer (--steps) or add pictures before you trust it")
     for fold in made.folds:
         if fold.accuracy is not None:
-            apart = f"; hidden class {fold.hidden}: AUROC {fold.auroc[made.detector]:.3f}" if fold.auroc else ""
+            apart = (
+                f"; hidden class {fold.hidden}: AUROC {fold.auroc[made.detector]:.3f}"
+                if made.detector in fold.auroc
+                else ""
+            )
             lines.append(f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}")
     if "accuracy" in metrics:
         lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
@@ -248,6 +250,7 @@ def summary(how: Train, made: "Fitted", strangers: "Strangers | None") -> str:
             f"your unknowns in {how.ood_folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
         )
         lines += [f"  {reason}" for reason in strangers.unreadable]
+    lines += [f"warning: {sentence}" for sentence in made.check.warnings]
     lines.append(f"report: {how.out / 'report.html'}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
     return "\n".join(lines) + "\n"

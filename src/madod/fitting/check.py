@@ -5,7 +5,7 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from madod.data.split import split
 from madod.errors import InputError
 from madod.evaluation.threshold import threshold
 from madod.fitting.choose import Check
+from madod.fitting.skill import guessing
 from madod.storage import write_json
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,11 @@ class Fold:
     hidden: str | None
     """The class that training did not see, either; the other numbers are of the other classes."""
     pictures: int
+    unknown: int
+    """How many of the pictures are of the hidden class, or of one that only this domain has."""
     accuracy: float | None
+    guessing: float | None
+    """The accuracy of the same answers dealt out at random; None where there is one class only, or none."""
     auroc: dict[str, float]
     """By detector: how well pictures of the hidden class are told from the others."""
     flagged: dict[str, list[tuple[float | None, float | None]]]
@@ -48,6 +53,10 @@ class Fold:
     """How many pictures of the first class were taken for the second, most first."""
     failure: str = ""
     """Why there are no numbers."""
+
+
+NAMES = {each.name for each in fields(Fold)}
+"""What a fold has to say; `check.json` of an older madod may lack some of it."""
 
 
 def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run) -> list[Fold]:
@@ -59,7 +68,7 @@ def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: R
     ids = [f"{each.id} {images}" for each in plans.values()]
     if (out / FILE).exists():
         facts = json.loads((out / FILE).read_text(encoding="utf-8"))
-        if facts["runs"] == ids:
+        if facts["runs"] == ids and all(fold.keys() == NAMES for fold in facts["folds"]):
             return [Fold(**fold) for fold in facts["folds"]]
     folds = []
     for k, (domain, plan) in enumerate(plans.items()):
@@ -67,7 +76,7 @@ def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: R
             folds.append(fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", domain, error)
-            folds.append(Fold(domain, None, 0, None, {}, {}, [], str(error)))
+            folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
     shutil.rmtree(out / "check", ignore_errors=True)
     return folds
@@ -84,7 +93,7 @@ def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) ->
 
 def fold(spec: RunSpec, outcome: Outcome) -> Fold:
     """Return what is kept of a finished run."""
-    result = outcome.evaluation
+    result, record = outcome.evaluation, outcome.record
     y = result.stored.y["target"].numpy()
     said = result.stored.outputs["target"].logits.argmax(1).numpy()
     classes = outcome.split.source.classes
@@ -94,8 +103,10 @@ def fold(spec: RunSpec, outcome: Outcome) -> Fold:
         str(spec.test_domain),
         spec.ood_classes[0] if spec.ood_classes else None,
         len(y),
-        result.metrics.get("accuracy"),
-        {name: result.metrics[name]["auroc"] for name in names if result.metrics[name]},
+        int((y < 0).sum()),
+        record.metrics.get("accuracy"),
+        guessing(y[y >= 0], said[y >= 0]),
+        {name: record.metrics[name]["auroc"] for name in record.thresholds if record.metrics.get(name)},
         {
             name: list(_flagged(result.scores[name].numpy(), result.detectors[name].score(held).numpy(), y < 0))
             for held in [result.stored.outputs["val"]]

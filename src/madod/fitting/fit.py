@@ -20,12 +20,15 @@ from madod.data.opening import Opening, open_dataset
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
+from madod.fitting.check import fold as fold_of
 from madod.fitting.choose import Check, Choice, Wishes, choose
+from madod.fitting.doubts import doubts
 from madod.fitting.survey import Survey, survey
 from madod.models.device import device_named
 from madod.models.pretrained import pretrained as read_pretrained
 from madod.models.weights import Weights
-from madod.predict import Model, load
+from madod.predict import Checked, Model, load
+from madod.predict.card import note
 from madod.training import Progress, silent
 
 
@@ -48,6 +51,8 @@ class Fitted:
     outcome: Outcome
     folds: list[Fold]
     detector: str
+    check: Checked
+    """What it comes to, and what not to rely on."""
 
 
 def is_own(data: str, opening: Opening) -> bool:
@@ -116,7 +121,10 @@ def carry_out(
     waive_gate: bool = False,
     progress: Progress = silent,
 ) -> Fitted:
-    """Check, choose the detector from it where none is named, and train; killed, it goes on where it was."""
+    """Check, choose the detector from it where none is named, and train; killed, it goes on where it was.
+
+    What the check comes to is noted in the model; without one, what the domain kept apart comes to.
+    """
     names = tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, *([detector] if detector else []))))
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
@@ -130,7 +138,12 @@ def carry_out(
 
     folds = checked(spec, dataset, check, out, fold)
     ship = detector or best_detector(folds)
-    return Fitted(spec, carried(spec, out, ship, progress), folds, ship)
+    outcome = carried(spec, out, ship, progress)
+    seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
+    choices = len(DETECTORS_OF_THE_PAPER) if folds and detector is None else 1
+    found = doubts(seen, outcome, ship, choices=choices, short=check == "short")
+    note(out / "model", found)
+    return Fitted(spec, outcome, folds, ship, found)
 
 
 def fit(

@@ -27,6 +27,7 @@ def write_page(out: Path, look: Look, made: Fitted, strangers: Strangers | None)
         name=made.spec.dataset,
         survey=look.survey.lines() if look.survey else [],
         reasons=look.choice.reasons,
+        warnings=made.check.warnings,
         check=look.choice.check if made.folds else "none",
         classes=source.classes,
         domains=source.domains,

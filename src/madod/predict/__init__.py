@@ -1,12 +1,12 @@
 """A saved model in use: pictures in; label, confidence, score and a verdict out."""
 
-from madod.predict.card import Card
+from madod.predict.card import Card, Checked
 from madod.predict.findings import Findings, Measures
 from madod.predict.gallery import Gallery, Neighbour
 from madod.predict.model import BATCH, Examined, Model, Prediction, load
 from madod.predict.pictures import Picture
 
 __all__ = [
-    "BATCH", "Card", "Examined", "Findings", "Gallery", "Measures", "Model", "Neighbour", "Picture", "Prediction",
-    "load",
+    "BATCH", "Card", "Checked", "Examined", "Findings", "Gallery", "Measures", "Model", "Neighbour", "Picture",
+    "Prediction", "load",
 ]  # fmt: skip

@@ -2,16 +2,30 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from madod.errors import InputError
 from madod.models.layers import NormName
+from madod.storage import write_json
 
 FORMAT = 1
 WEIGHTS, FACTS, GALLERY = "model.safetensors", "model.json", "gallery.safetensors"
 """The files of a model's folder; the gallery may be deleted, and the model answers as before."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How its training did in domains that were held out: means over them, None where there is nothing to measure."""
+
+    domains: int
+    accuracy: float | None
+    """Share of pictures of known classes that got the right label there."""
+    auroc: float | None
+    """Chance that a picture of a hidden class scored above one of a known class there."""
+    warnings: tuple[str, ...] = ()
+    """What not to rely on, why, and what to do, in a sentence each."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class Card:
     format: int = FORMAT
     gallery: str = ""
     """The checksum of the gallery's file; empty where the model was saved without one."""
+    check: Checked | None = None
 
 
 def read_card(home: Path, folder: Path | str) -> Card:
@@ -37,7 +52,8 @@ def read_card(home: Path, folder: Path | str) -> Card:
     try:
         facts = json.loads((home / FACTS).read_text(encoding="utf-8"))
         checksum = facts.pop("sha256")
-        card = Card(**facts | {key: tuple(facts[key]) for key in ("classes", "shape", "domains")})
+        lists = {key: tuple(facts[key]) for key in ("classes", "shape", "domains")}
+        card = Card(**facts | lists | {"check": _checked(facts.get("check"))})
     except FileNotFoundError:
         raise InputError(f"there is no model in {folder}: it has no {FACTS}; `madod train` makes one") from None
     except NotADirectoryError:
@@ -60,6 +76,23 @@ def read_card(home: Path, folder: Path | str) -> Card:
             "works without it"
         )
     return card
+
+
+def write_card(home: Path, card: Card) -> None:
+    """Write `model.json` beside the weights, with a checksum of both."""
+    facts = asdict(card)
+    write_json(home / FACTS, {**facts, "sha256": sealed(home, facts)})
+
+
+def note(home: Path, check: Checked) -> None:
+    """Add to a saved model how its training did."""
+    card = read_card(home, home)
+    if card.check != check:
+        write_card(home, replace(card, check=check))
+
+
+def _checked(facts: dict[str, Any] | None) -> Checked | None:
+    return None if facts is None else Checked(**facts | {"warnings": tuple(facts["warnings"])})
 
 
 def damaged(home: Path) -> InputError:

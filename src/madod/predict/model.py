@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,11 +21,11 @@ from madod.errors import InputError
 from madod.evaluation.threshold import threshold
 from madod.models.backbones import build
 from madod.models.classifier import Outputs, Setting
-from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed
+from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, Checked, damaged, read_card, sealed, write_card
 from madod.predict.findings import Findings, Verdict, findings, labelled
 from madod.predict.gallery import Gallery, Neighbour, read_gallery
 from madod.predict.pictures import Picture, each, pixels
-from madod.storage import read_tensors, under, write_json, write_tensors
+from madod.storage import read_tensors, under, write_tensors
 
 BATCH = 64
 HELD = "held.scores"
@@ -80,6 +80,16 @@ class Model:
     def size(self) -> int:
         """The side in pixels of the square that every picture is squeezed to."""
         return self.card.shape[1]
+
+    @property
+    def check(self) -> Checked | None:
+        """How its training did in held-out domains, and what not to rely on; None of a run of the benchmark.
+
+        >>> check = madod.load("my_model/").check
+        >>> check.domains, check.warnings
+        (0, ())
+        """
+        return self.card.check
 
     @property
     def threshold(self) -> float:
@@ -220,8 +230,7 @@ class Model:
         if self.gallery is not None:
             self.gallery.save(folder / GALLERY)
         self.card = replace(self.card, gallery=sealed(folder, {}, GALLERY) if self.gallery is not None else "")
-        facts = asdict(self.card)
-        write_json(folder / FACTS, {**facts, "sha256": sealed(folder, facts)})
+        write_card(folder, self.card)
 
     def _read(self, numbered: tuple[int, Picture]) -> tuple[str | int, Pixels | BadImage]:
         place, picture = numbered

@@ -45,6 +45,8 @@ class Training(NamedTuple):
     name: str
     survey: Sequence[str]
     reasons: Sequence[str]
+    warnings: Sequence[str]
+    """What not to rely on, a sentence each."""
     check: str
     """short, full or none."""
     classes: Sequence[str]
@@ -83,6 +85,7 @@ def train_page(training: Training) -> Markup:
                 "threshold": f"{training.threshold:.4g}",
             }
         ),
+        *(paragraph(tag("b", "Warning"), f": {sentence}.") for sentence in training.warnings),
         _data(training),
         _unseen(training),
         _confused(training),

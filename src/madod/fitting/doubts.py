@@ -1,0 +1,95 @@
+"""What a training's own numbers say against it, in a sentence each with what to do."""
+
+from collections.abc import Iterator, Sequence
+
+from madod.benchmark.run import Outcome
+from madod.fitting.check import Fold
+from madod.fitting.skill import Measured, Skill, guessing, of_accuracy, of_auroc, skill
+from madod.predict import Checked
+
+MORE = "add pictures to every class and domain"
+
+
+def doubts(folds: Sequence[Fold], outcome: Outcome, detector: str, *, choices: int, short: bool) -> Checked:
+    """Return what held-out domains come to, and what is too near to guessing to rely on."""
+    held = held_out(outcome)
+    labels = skill([*_accuracies(folds)])
+    unknowns = skill([*_aurocs(folds, detector)], choices)
+    scratch = outcome.record.spec.pretrained is None
+    return Checked(
+        len([fold for fold in folds if not fold.failure]),
+        labels.value if labels else None,
+        unknowns.value if unknowns else None,
+        (
+            *_of_labels(held, labels, scratch=scratch, short=short),
+            *_of_unknowns(unknowns, scratch=scratch, short=short),
+        ),
+    )
+
+
+def held_out(outcome: Outcome) -> Skill | None:
+    """Return how far labels of held-out pictures of the training domains are above guessing."""
+    stored = outcome.evaluation.stored
+    y, said = stored.y["val"].numpy(), stored.outputs["val"].logits.argmax(1).numpy()
+    guess = guessing(y, said)
+    return skill([of_accuracy(float((y == said).mean()), guess, len(y))] if guess is not None else [])
+
+
+def _accuracies(folds: Sequence[Fold]) -> Iterator[Measured]:
+    for fold in folds:
+        if fold.accuracy is not None and fold.guessing is not None:
+            yield of_accuracy(fold.accuracy, fold.guessing, fold.pictures - fold.unknown)
+
+
+def _aurocs(folds: Sequence[Fold], detector: str) -> Iterator[Measured]:
+    for fold in folds:
+        if detector in fold.auroc:
+            yield of_auroc(fold.auroc[detector], fold.pictures - fold.unknown, fold.unknown)
+
+
+def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short: bool) -> Iterator[str]:
+    """Doubt labels everywhere, or in new domains only."""
+    if held and held.doubt:
+        yield (
+            f"do not rely on its labels: on held-out pictures of the training domains {_right(held)}; "
+            f"{_remedy('train longer (--steps)', scratch=scratch)}"
+        )
+    elif unseen and unseen.doubt:
+        yield (
+            f"do not rely on its labels in a new domain: {_where(unseen)} {_right(unseen)}; "
+            f"{_remedy(*_longer(short), scratch=scratch)}"
+        )
+
+
+def _of_unknowns(found: Skill | None, *, scratch: bool, short: bool) -> Iterator[str]:
+    if found and found.doubt:
+        told = "a hidden class from the known ones"
+        grade = f"it tells {told} little or no" if found.doubt == "weak" else f"it may tell {told} no"
+        yield (
+            f"do not rely on it to find unknowns: {_where(found)} {grade} better than a coin (AUROC {found.value:.3f}"
+            f"{_off(found, '.3f')}, a coin has 0.5); "
+            f"{_remedy('try another detector (--detector)', *_longer(short), scratch=scratch)}"
+        )
+
+
+def _right(found: Skill) -> str:
+    grade = "they are little or no" if found.doubt == "weak" else "they may be no"
+    return f"{grade} better than guessing ({found.value:.1%} right{_off(found, '.1%')}, guessing {found.guess:.1%})"
+
+
+def _off(found: Skill, form: str) -> str:
+    """Say how far the measure may be off where that is the reason."""
+    return f" give or take {format(found.margin * (1 - found.guess), form)}" if found.doubt == "chance" else ""
+
+
+def _where(found: Skill) -> str:
+    return f"over {found.domains} held-out domains" if found.domains > 1 else "in the held-out domain"
+
+
+def _longer(short: bool) -> tuple[str, ...]:
+    return ("see whether a longer training does better (--check full)",) if short else ()
+
+
+def _remedy(*others: str, scratch: bool) -> str:
+    every = (MORE, *(["start from pretrained weights (--pretrained)"] if scratch else []), *others)
+    return f"{', '.join(every[:-1])}, or {every[-1]}" if len(every) > 1 else MORE

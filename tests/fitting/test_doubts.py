@@ -1,0 +1,91 @@
+"""A training says what not to rely on, why, and what to do; and nothing where there is nothing to say."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from madod.benchmark.record import RunSpec
+from madod.fitting.check import Fold
+from madod.fitting.doubts import doubts
+from madod.predict import Checked, load
+from madod.predict.card import note
+from tests.predict.toy import toy_model
+
+GOOD = Fold("day", "fox", 500, 100, 0.8, 0.25, {"energy": 0.9, "msp": 0.5}, {}, [])
+
+
+def outcome(right: float = 0.9, pictures: int = 200, pretrained: str | None = None) -> SimpleNamespace:
+    """Return what is looked at of a finished run: held-out pictures of four classes, so many of them right."""
+    y = torch.arange(pictures) % 4
+    said = torch.where(torch.arange(pictures) < right * pictures, y, (y + 1 + torch.arange(pictures) // 4 % 3) % 4)
+    logits = torch.nn.functional.one_hot(said, 4).float()
+    stored = SimpleNamespace(y={"val": y}, outputs={"val": SimpleNamespace(logits=logits)})
+    spec = RunSpec("mine", None, (), "erm", pretrained=pretrained)
+    return SimpleNamespace(evaluation=SimpleNamespace(stored=stored), record=SimpleNamespace(spec=spec))
+
+
+def found(*folds: Fold, detector: str = "energy", short: bool = False, **more) -> Checked:
+    return doubts(folds, outcome(**more), detector, choices=1, short=short)
+
+
+def test_a_good_training_is_told_without_warnings():
+    assert found(GOOD, replace(GOOD, accuracy=0.7, auroc={"energy": 0.8})) == Checked(
+        2, pytest.approx(0.75), pytest.approx(0.85), ()
+    )
+
+
+def test_an_auroc_near_a_half_is_a_warning_of_the_detector_that_ships():
+    (said,) = found(GOOD, GOOD, detector="msp").warnings
+    assert said.startswith("do not rely on it to find unknowns: over 2 held-out domains it tells a hidden class from ")
+    assert "little or no better than a coin (AUROC 0.500, a coin has 0.5); add pictures to every class" in said
+    assert "(--pretrained), or try another detector (--detector)" in said
+    assert "\n" not in said
+
+
+def test_too_few_pictures_are_a_warning_whatever_the_auroc():
+    few = replace(GOOD, pictures=6, unknown=1, accuracy=1.0, auroc={"energy": 1.0})
+    (said,) = found(few).warnings
+    assert "in the held-out domain it may tell a hidden class from the known ones no better" in said
+    assert "(AUROC 1.000 give or take 0.6" in said
+    assert found(replace(few, pictures=60, unknown=10)).warnings == ()
+
+
+def test_labels_near_guessing_elsewhere_are_a_warning_that_fits_the_run():
+    weak = replace(GOOD, accuracy=0.3)
+    (said,) = found(weak, weak, short=True, pretrained="net.safetensors sha256:0").warnings
+    assert said == (
+        "do not rely on its labels in a new domain: over 2 held-out domains they are little or no better than guessing "
+        "(30.0% right, guessing 25.0%); add pictures to every class and domain, or see whether a longer training does "
+        "better (--check full)"
+    )
+    (said,) = found(replace(GOOD, accuracy=0.25), replace(GOOD, accuracy=0.9)).warnings
+    assert "they may be no better than guessing (57.5% right give or take " in said
+
+
+def test_labels_near_guessing_at_home_say_it_all():
+    (said,) = found(replace(GOOD, accuracy=0.3), right=0.3).warnings
+    assert said.startswith("do not rely on its labels: on held-out pictures of the training domains they are little or")
+    assert "(30.0% right, guessing 25.0%)" in said
+    assert "train longer (--steps)" in said
+
+
+def test_where_nothing_was_held_out_nothing_is_claimed():
+    failed = Fold("day", None, 0, 0, None, None, {}, {}, [], "too few")
+    assert found() == found(failed) == Checked(0, None, None, ())
+    one_class = replace(GOOD, accuracy=0.1, guessing=None, auroc={})
+    assert found(one_class) == Checked(1, None, None, ())
+
+
+def test_a_model_keeps_what_was_noted(tmp_path):
+    toy_model().save(tmp_path)
+    assert load(tmp_path).check is None
+    weights = (tmp_path / "model.safetensors").stat().st_mtime_ns
+    check = Checked(2, 0.5, None, ("do not rely on it: über", "nor on this"))
+    note(tmp_path, check)
+    model = load(tmp_path)
+    assert model.check == check
+    assert (tmp_path / "model.safetensors").stat().st_mtime_ns == weights
+    model.save(tmp_path / "again")
+    assert load(tmp_path / "again").check == check
