@@ -48,6 +48,13 @@ SETTINGS = {
     "+ outer R_GI 1": Setting("madod", 300, STEADY),
     "+ outer R_GI 1, margin 0.01": Setting("madod", 300, STEADY | {"margin": 0.01}),
     "+ outer R_GI 1, margin 0.01, 600 steps": Setting("madod", 600, STEADY | {"margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5": Setting("madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5, 600 steps": Setting("madod", 600, STEADY | {"margin": 0.01, "lr": 3e-5}),
+    "+ outer R_GI 1, margin growing over half the steps": Setting("madod", 300, STEADY | {"margin_warmup": 0.5}),
+    "+ outer R_GI 0.3, margin 0.01": Setting("madod", 300, STEADY | {"outer_invariance": 0.3, "margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5, inner rate 1e-2": Setting(
+        "madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
+    ),
     "+ outer R_GI 1, margin 0": Setting("madod", 300, STEADY | {"margin": 0.0}),
     "+ outer R_GI 1, margins -6 and -3": Setting("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
     "+ outer R_GI 1, inner rate 1e-3": Setting("madod", 300, STEADY | {"inner_lr": 1e-3}),
