@@ -17,13 +17,14 @@ import torch
 from PIL import Image
 from torch import nn
 
+from madod.benchmark.record import RunRecord, RunSpec
+from madod.benchmark.run import hparams, run
 from madod.cli.main import main
 from madod.data.base import Domain, pool
+from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 from madod.storage import read_tensors, write_json, write_tensors
-from madod.training import Cadence, load_checkpoint, save_checkpoint, train
-
-MARK = "checkpoint.safetensors"
+from madod.training import MARK, Cadence, Progress, load_checkpoint, save_checkpoint, silent, spent, train
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +195,60 @@ def test_resumed_equals_straight(tmp_path, stop):
     assert [row for row in found if row["step"] % 10 == 0] == expected
 
 
+def aged(file: Path, **seconds: float) -> None:
+    """Let a checkpoint say that so much time was spent; without any, let it be one of before that was noted."""
+    tensors, texts = read_tensors(file)
+    kept = {name: text for name, text in texts.items() if name != "seconds"}
+    write_tensors(file, tensors, kept | ({"seconds": json.dumps(seconds)} if seconds else {}))
+
+
+@pytest.mark.parametrize(("seconds", "least"), [({"training": 500.0, "data": 7.0}, 500), ({}, 0)], ids=["told", "old"])
+def test_time_before_a_kill_counts_and_changes_nothing_else(tmp_path, seconds, least):
+    straight, resumed = Line(), Line()
+    fit(straight, tmp_path / "straight")
+    fit(Line(), tmp_path / "resumed", 50)
+    aged(tmp_path / "resumed" / MARK, **seconds)
+    fit(resumed, tmp_path / "resumed", before={"data": 9.0})
+    found = spent(tmp_path / "resumed" / MARK)
+    assert found.keys() == {"data", "training"}
+    assert found["data"] == 9
+    assert least < found["training"] < least + 60
+    assert torch.equal(resumed.weight, straight.weight)
+
+
+def test_no_checkpoint_and_a_broken_one_tell_no_time(tmp_path):
+    assert spent(tmp_path / MARK) == {}
+    (tmp_path / MARK).write_bytes(b"no checkpoint")
+    assert spent(tmp_path / MARK) == {}
+
+
+def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
+    few = hparams("madod", {"tasks": 1, "shots": 1})
+    spec = RunSpec("mine", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)
+    dataset = open_dataset(str(pictures), Opening(size=8, cache=tmp_path), silent)
+
+    def carried(out: Path, progress: Progress = silent) -> RunRecord:
+        return run(
+            spec, dataset, out=out, cache=tmp_path / "cache", device=torch.device("cpu"), progress=progress
+        ).record
+
+    def killed(stage: str, done: int, total: int) -> None:
+        if done == 51:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carried(tmp_path / "killed", killed)
+    first = spent(tmp_path / "killed" / MARK)
+    assert first.keys() == {"data", "generator", "training"}
+    assert first["training"] > 0
+    aged(tmp_path / "killed" / MARK, **{stage: 1000.0 * k for k, stage in enumerate(first, 1)})
+    found, straight = carried(tmp_path / "killed"), carried(tmp_path / "straight")
+    assert found.metrics == straight.metrics
+    for k, stage in enumerate(first, 1):
+        assert 1000 * k <= found.seconds[stage] < 1000 * k + 60
+    assert found.seconds["evaluation"] < 60
+
+
 @pytest.mark.parametrize("poison", [False, True])
 def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
     learner = Line(breaks=73, poison=poison)
@@ -223,7 +278,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
 
 
 def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):
-    save_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "another run", [])
+    save_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "another run", [], {})
     code = main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"])
     said = capsys.readouterr().err
     assert code == 2

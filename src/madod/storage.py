@@ -61,6 +61,15 @@ def read_tensors(path: Path, device: "torch.device | None" = None) -> tuple[dict
         raise InputError(f"{path} is not a whole safetensors file ({error}): make it again") from error
 
 
+def read_texts(path: Path) -> dict[str, str]:
+    """Read the strings alone of what `write_tensors` wrote; nothing where that is no whole file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            return file.metadata() or {}
+    except (SafetensorError, OSError):
+        return {}
+
+
 def under(tensors: Mapping[str, "Tensor"], prefix: str) -> dict[str, "Tensor"]:
     """Return the tensors whose names start with a prefix, without it."""
     return {name[len(prefix) :]: value for name, value in tensors.items() if name.startswith(prefix)}

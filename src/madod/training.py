@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -13,11 +13,14 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
-from madod.storage import read_tensors, under, whole, write_tensors
+from madod.storage import read_tensors, read_texts, under, whole, write_tensors
 
 Progress = Callable[[str, int, int], None]
 """Told the stage, how much of it is done, and how much there is."""
 History = list[dict[str, float]]
+Seconds = Mapping[str, float]
+"""By stage."""
+MARK = "checkpoint.safetensors"
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -79,14 +82,17 @@ def train(
     progress: Progress = silent,
     remedy: str = "lower the learning rate (--lr) and start again with a fresh --out",
     cadence: Cadence = USUAL,
+    before: Seconds | None = None,
 ) -> History:
     """Train to `steps`, resuming from `out/checkpoint.safetensors` where there is one, and return the history.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
     generators and the history, and batches depend on the generators alone. `identity` names all that decides the
-    outcome; a checkpoint of another run is refused.
+    outcome; a checkpoint of another run is refused. `before` are the seconds of earlier stages: a checkpoint keeps them
+    with its own for the next start (`spent`), and nothing else depends on them.
     """
-    file = out / "checkpoint.safetensors"
+    file, start = out / MARK, time.monotonic()
+    earlier = spent(file).get("training", 0.0)
     history = load_checkpoint(file, learner, rng, identity) if file.exists() else []
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
@@ -104,7 +110,8 @@ def train(
             looked, waiting = time.monotonic(), {}
         if last or (learner.step % cadence.checkpoint == 0 and cost <= cadence.share * (looked - saved)):
             check_weights(learner, stage, remedy)
-            save_checkpoint(file, learner, rng, identity, history)
+            clock = {**(before or {}), "training": earlier + time.monotonic() - start}
+            save_checkpoint(file, learner, rng, identity, history, clock)
             saved = time.monotonic()
             cost = saved - looked
     return history
@@ -135,8 +142,10 @@ def breakdown(stage: str, step: int, name: str, remedy: str) -> InputError:
     return InputError(f"{stage} broke down by step {step}: {name} is not a finite number; {remedy}")
 
 
-def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History) -> None:
-    """Write everything that the next step depends on into one file, whole or absent."""
+def save_checkpoint(
+    file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History, seconds: Seconds
+) -> None:
+    """Write everything that the next step depends on into one file, whole or absent; and the seconds spent so far."""
     tensors = {f"weights.{name}": value for name, value in learner.state_dict().items()}
     groups = {}
     for name, optimizer in learner.optimizers.items():
@@ -146,7 +155,8 @@ def save_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
             tensors |= {f"optimizer.{name}.{index}.{slot}": value for slot, value in slots.items() if value is not None}
     tensors["rng"] = learner.rng.get_state()
     facts = {"identity": identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
-    write_tensors(file, tensors, {"facts": json.dumps(facts), "history": json.dumps(history)})
+    texts = {"facts": facts, "history": history, "seconds": dict(seconds)}
+    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()})
 
 
 def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
@@ -171,6 +181,12 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     rng.bit_generator.state = facts["rng"]
     learner.step = facts["step"]
     return history
+
+
+def spent(file: Path) -> dict[str, float]:
+    """Return the seconds by stage up to a checkpoint; none without one, or where it is too old to say."""
+    seconds: dict[str, float] = json.loads(read_texts(file).get("seconds", "{}"))
+    return seconds
 
 
 def write_history(file: Path, history: History) -> None:

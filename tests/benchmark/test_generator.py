@@ -66,6 +66,8 @@ def test_a_criterion_ends_training_and_a_kill_changes_nothing(tmp_path, small):
         made(tmp_path / "killed", 0, killed)
     again = made(tmp_path / "killed", 0)
     assert again.judgement == whole.judgement
+    assert again.earlier > 0
+    assert whole.earlier == made(tmp_path / "killed", 0).earlier == 0
     for (name, one), other in zip(
         whole.translate.state_dict().items(), again.translate.state_dict().values(), strict=True
     ):

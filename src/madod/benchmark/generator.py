@@ -24,7 +24,7 @@ from madod.models.classifier import Classifier, Setting
 from madod.models.compute import PLAIN, WORTH_STEPS, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
-from madod.training import Progress, train
+from madod.training import MARK, Progress, spent, train
 from madod.translation.judge import Bounds, Judgement, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
@@ -52,6 +52,8 @@ class Generator:
     grid: Path | None
     waited: float = 0.0
     """Seconds that another process took to make it."""
+    earlier: float = 0.0
+    """Seconds that it took before it was killed, up to the last checkpoint."""
 
 
 def generator(
@@ -85,23 +87,23 @@ def generator(
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
     with FileLock(folder / "lock"):
-        waited = time.perf_counter() - asked
+        waited, earlier = time.perf_counter() - asked, 0.0
         if not (folder / "judgement.json").exists():
+            earlier = sum(spent(place / MARK).get("training", 0.0) for place in (folder, folder / "judge"))
             long, brief = compute.compiled and (steps or MOST) >= WORTH_STEPS, replace(compute, compiled=False)
             munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
-            translate = freeze(munit, architecture, brief).to(split.source.device)
-            save(translate, folder / "generator.safetensors")
+            frozen = freeze(munit, architecture, brief).to(split.source.device)
+            save(frozen, folder / "generator.safetensors")
             net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
-            _judge(munit, translate, label, split.val, folder, JUDGED if large else 512)
+            _judge(munit, frozen, label, split.val, folder, JUDGED if large else 512)
     measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
     bounds, verdict = Bounds(), Judgement(**measured)
     if not waive:
         gate(verdict, bounds)
     outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
-    return Generator(
-        load(folder / "generator.safetensors", compute).to(split.source.device), outcome, folder / "grid.png", waited
-    )
+    translate = load(folder / "generator.safetensors", compute).to(split.source.device)
+    return Generator(translate, outcome, folder / "grid.png", waited, earlier)
 
 
 def settled(curve: Sequence[float]) -> bool:
@@ -146,7 +148,7 @@ def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folde
     verdict = replace(verdict, reconstruction=munit.reconstruction(held_out, most=most // 2), steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
-    for checkpoint in folder.rglob("checkpoint.safetensors"):
+    for checkpoint in folder.rglob(MARK):
         checkpoint.unlink()
 
 

@@ -34,7 +34,7 @@ from madod.models.weights import Weights
 from madod.predict import Card, Model, load
 from madod.predict.gallery import gathered
 from madod.storage import whole
-from madod.training import History, Progress, silent, train, write_history
+from madod.training import MARK, History, Progress, Seconds, silent, spent, train, write_history
 
 DETECTORS_OF_THE_PAPER = ("msp", "energy", "ddu")
 GRID = "generator.png"
@@ -81,7 +81,8 @@ def run(
     how = compute(dataset.shape, device, spec.precision, steps=spec.steps)
     reset_peaks(device)
     seconds: dict[str, float] = {}
-    with clocked(seconds, "data"):
+    past = spent(out / MARK)
+    with clocked(seconds, "data", past):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
         parts = Split(*(pool.to(device) for pool in parts))
         data = {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
@@ -98,20 +99,20 @@ def run(
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
-        with clocked(seconds, "generator"):
+        with clocked(seconds, "generator", past):
             made = translator(spec, dataset, parts, weights, how, cache=cache, progress=progress, waive=waive_gate)
-        seconds["generator"] = round(seconds["generator"] - made.waited, 3)
+        seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
     known = setting(spec, dataset, parts, made, weights, replace(how, compiled=how.compiled and method.compiles))
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
-    with clocked(seconds, "training"):
+    with clocked(seconds, "training", past):
         history = train(
             learner, parts.source, rng,
-            steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress,
+            steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress, before=dict(seconds),
         )  # fmt: skip
         net = learner.deploy(parts.source, rng)
-    with clocked(seconds, "evaluation"):
+    with clocked(seconds, "evaluation", past):
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     judgement = made.judgement if made else None
@@ -148,7 +149,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         with whole(out / GRID) as part:
             shutil.copyfile(outcome.grid, part)
     record.save(out)
-    (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    (out / MARK).unlink(missing_ok=True)
 
 
 def held_scores(net: nn.Module, outcome: Outcome, ship: str) -> Tensor:
@@ -164,7 +165,7 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
     record = load_record(out)
     if (record.spec.id, record.data, load(out).card.detector) != (spec.id, data, ship):
         raise InputError(f"{out} holds a finished run with other settings or images: choose another --out or delete it")
-    (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    (out / MARK).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
     lines = (out / "history.jsonl").read_text(encoding="utf-8").splitlines()
@@ -221,8 +222,8 @@ def accuracy_before(learner: Algorithm, net: nn.Module, parts: Split, result: Ev
 
 
 @contextmanager
-def clocked(seconds: dict[str, float], stage: str) -> Iterator[None]:
-    """Note how long a stage took."""
+def clocked(seconds: dict[str, float], stage: str, past: Seconds) -> Iterator[None]:
+    """Note how long a stage took, with what it took before the run was killed."""
     start = time.perf_counter()
     yield
-    seconds[stage] = round(time.perf_counter() - start, 3)
+    seconds[stage] = round(past.get(stage, 0.0) + time.perf_counter() - start, 3)
