@@ -10,7 +10,7 @@ from PIL import Image
 
 from madod.data.images import BadImage
 from madod.predict import BATCH, Prediction
-from madod.predict.model import FAR
+from madod.predict.examine import FAR
 from tests.predict.toy import CLASSES, files, images, toy_model
 
 

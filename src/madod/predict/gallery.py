@@ -1,5 +1,6 @@
 """A few of the pictures that a model was trained on, small, to be shown beside those that it is asked about."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +45,24 @@ class Gallery(NamedTuple):
         cosines = F.normalize(features.float(), dim=1) @ F.normalize(self.features, dim=1).T
         found = cosines.topk(min(max(k, 0), len(self.features)), dim=1)
         return found.indices, found.values
+
+    def neighbours(
+        self, features: Tensor, k: int, classes: Sequence[str], domains: Sequence[str]
+    ) -> list[list[Neighbour]]:
+        """Return the same as pictures, with the names of their classes and domains."""
+        rows, cosines = self.nearest(features, k)
+        return [
+            [
+                Neighbour(
+                    classes[int(self.labels[row])],
+                    domains[int(self.domains[row])],
+                    cosine,
+                    self.thumbnails[row].numpy(),
+                )
+                for row, cosine in zip(*pair, strict=True)
+            ]
+            for pair in zip(rows.tolist(), cosines.tolist(), strict=True)
+        ]
 
     def save(self, file: Path) -> None:
         """Write it into one safetensors file."""

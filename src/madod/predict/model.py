@@ -1,36 +1,24 @@
-"""A model: what it says of pictures, and how it is saved and loaded."""
+"""A model in use: what it says of pictures, and of itself."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from madod.algorithms.base import ALGORITHMS
-from madod.data.augment import NONE
 from madod.data.images import BadImage, Pixels
-from madod.data.threads import ordered
-from madod.detectors.base import DETECTORS, Detector
+from madod.detectors.base import Detector
 from madod.errors import InputError
 from madod.evaluation.threshold import threshold
-from madod.models.backbones import build
-from madod.models.classifier import Outputs, Setting
-from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, Checked, damaged, read_card, sealed, write_card
+from madod.predict import saved
+from madod.predict.card import Card, Checked
+from madod.predict.examine import Examined, examine
 from madod.predict.findings import Findings, Verdict, findings, labelled
-from madod.predict.gallery import Gallery, Neighbour, read_gallery
-from madod.predict.pictures import Picture, each, pixels
-from madod.storage import read_tensors, under, write_tensors
-
-BATCH = 64
-HELD = "held.scores"
-FAR = torch.finfo(torch.float32).max
-"""The score of a picture of which no number comes out."""
+from madod.predict.gallery import Gallery, Neighbour
+from madod.predict.pictures import Block, Picture, blocks
 
 
 class Prediction(NamedTuple):
@@ -43,14 +31,6 @@ class Prediction(NamedTuple):
     score: float
     threshold: float
     unknown: bool
-
-
-class Examined(NamedTuple):
-    """What a network makes of n pictures: probabilities (n, k), unknown scores (n,) and features (n, f)."""
-
-    probabilities: Tensor
-    scores: Tensor
-    features: Tensor
 
 
 class Model:
@@ -150,8 +130,7 @@ class Model:
         dog
         cannot read 'gone.jpg': it does not exist
         """
-        read = ordered(self._read, enumerate(each(pictures)))
-        while block := list(islice(read, BATCH)):
+        for block in blocks(pictures, self.size):
             yield from self._answers(block)
 
     def evaluate(self, folder: Path | str) -> Findings:
@@ -179,16 +158,7 @@ class Model:
 
         Where a number comes out as none, the picture is as unknown and the network as unsure as can be.
         """
-        images = torch.from_numpy(np.stack(pictures)).to(next(self.net.parameters()).device).float().div_(255)
-        if self.detector.needs_model:
-            scores = self.detector.score_images(self.net, images).cpu()
-        with torch.no_grad():
-            seen: Outputs = self.net(images)
-            outputs = Outputs(seen.features.cpu(), seen.logits.cpu(), None if seen.own is None else seen.own.cpu())
-            if not self.detector.needs_model:
-                scores = self.detector.score(outputs)
-        sure = outputs.logits.double().softmax(1).nan_to_num(0.0)
-        return Examined(sure, scores.nan_to_num(FAR, FAR, -FAR), outputs.features.nan_to_num())
+        return examine(self.net, self.detector, pictures)
 
     def judge(self, pictures: Sequence[Pixels]) -> tuple[Tensor, Tensor]:
         """Return probabilities (n, k) and unknown scores (n,) of uint8 pictures (c, h, w) at the model's size."""
@@ -206,41 +176,14 @@ class Model:
         """
         if self.gallery is None:
             return [[] for _ in features]
-        shown, (rows, cosines) = self.gallery, self.gallery.nearest(features, k)
-        return [
-            [
-                Neighbour(
-                    self.classes[int(shown.labels[row])],
-                    self.card.domains[int(shown.domains[row])],
-                    float(cosine),
-                    shown.thumbnails[row].numpy(),
-                )
-                for row, cosine in zip(*pair, strict=True)
-            ]
-            for pair in zip(rows.tolist(), cosines.tolist(), strict=True)
-        ]
+        return self.gallery.neighbours(features, k, self.classes, self.card.domains)
 
     def save(self, folder: Path | str) -> None:
         """Write the weights, the gallery and, last, `model.json` with the checksums of all."""
-        folder = Path(folder)
-        tensors = {f"net.{name}": value for name, value in self.net.state_dict().items()}
-        tensors |= {f"detector.{name}": value for name, value in self.detector.state().items()}
-        tensors |= {} if self.held_scores is None else {HELD: self.held_scores}
-        write_tensors(folder / WEIGHTS, tensors, {})
-        if self.gallery is not None:
-            self.gallery.save(folder / GALLERY)
-        self.card = replace(self.card, gallery=sealed(folder, {}, GALLERY) if self.gallery is not None else "")
-        write_card(folder, self.card)
+        parts = saved.Parts(self.net, self.detector, self.card, self.held_scores, self.gallery)
+        self.card = saved.write(Path(folder), parts)
 
-    def _read(self, numbered: tuple[int, Picture]) -> tuple[str | int, Pixels | BadImage]:
-        place, picture = numbered
-        name: str | int = str(picture) if isinstance(picture, str | Path) else place
-        try:
-            return name, pixels(picture, self.size, f"picture {place}")
-        except BadImage as bad:
-            return name, bad
-
-    def _answers(self, block: Sequence[tuple[str | int, Pixels | BadImage]]) -> Iterator[Prediction | BadImage]:
+    def _answers(self, block: Block) -> Iterator[Prediction | BadImage]:
         sound = [picture for _, picture in block if not isinstance(picture, BadImage)]
         verdicts = self._verdicts(sound) if sound else iter(())
         for name, picture in block:
@@ -259,27 +202,4 @@ class Model:
 
 def load(folder: Path | str) -> Model:
     """Read a saved model: a model's own folder, or that of the run that made it."""
-    home = Path(folder)
-    home = home if (home / FACTS).exists() else home / "model"
-    card = read_card(home, folder)
-    tensors, _ = read_tensors(home / WEIGHTS)
-    try:
-        model = _rebuilt(card, tensors)
-    except InputError:
-        raise
-    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise damaged(home) from error
-    model.gallery = read_gallery(home / GALLERY) if card.gallery else None
-    return model
-
-
-def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Model:
-    """Return the model that a card describes, with these weights."""
-    channels, height, width = card.shape
-    make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
-    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0))
-    net.load_state_dict(under(tensors, "net."))
-    detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
-    model = Model(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))
-    model.judge([np.zeros((channels, height, width), dtype=np.uint8)])  # a state that cannot score is no model
-    return model
+    return Model(*saved.read(folder))

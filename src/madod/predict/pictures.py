@@ -1,6 +1,8 @@
 """Whatever a person holds as a picture, as the square of uint8 pixels that a model looks at."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,34 @@ from PIL import Image
 from torch import Tensor
 
 from madod.data.images import BadImage, Pixels, from_bytes, from_pil, read_image
+from madod.data.threads import ordered
 
+BATCH = 64
+"""Pictures that go through a network at once."""
+Block = list[tuple[str | int, Pixels | BadImage]]
+"""Some pictures, each under its name."""
 Picture = str | Path | bytes | Image.Image | np.ndarray[Any, Any] | Tensor
 """A file's path, a file's content, a Pillow image, an array (h, w, c) of uint8, or a tensor (c, h, w).
 
 A tensor is uint8, or float in [0, 1]; one channel is grey, four have transparency. Any size will do.
 """
+
+
+def blocks(pictures: Picture | Iterable[Picture], size: int) -> Iterator[Block]:
+    """Yield pictures in order, decoded in a few threads, as many at a time as a network looks at."""
+    read = ordered(partial(_read, size=size), enumerate(each(pictures)))
+    while block := list(islice(read, BATCH)):
+        yield block
+
+
+def _read(numbered: tuple[int, Picture], size: int) -> tuple[str | int, Pixels | BadImage]:
+    """Return a picture, or why it cannot be read, under its path or its place."""
+    place, picture = numbered
+    name: str | int = str(picture) if isinstance(picture, str | Path) else place
+    try:
+        return name, pixels(picture, size, f"picture {place}")
+    except BadImage as bad:
+        return name, bad
 
 
 def each(pictures: Picture | Iterable[Picture]) -> Iterable[Picture]:

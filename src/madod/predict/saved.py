@@ -1,0 +1,71 @@
+"""A model's folder: weights, gallery and card, and the parts of a model made of them again."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from torch import Tensor, nn
+
+from madod.algorithms.base import ALGORITHMS
+from madod.data.augment import NONE
+from madod.detectors.base import DETECTORS, Detector
+from madod.errors import InputError
+from madod.models.backbones import build
+from madod.models.classifier import Setting
+from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed, write_card
+from madod.predict.examine import examine
+from madod.predict.gallery import Gallery, read_gallery
+from madod.storage import read_tensors, under, write_tensors
+
+HELD = "held.scores"
+
+
+class Parts(NamedTuple):
+    """What a model is put together of."""
+
+    net: nn.Module
+    detector: Detector
+    card: Card
+    held_scores: Tensor | None = None
+    gallery: Gallery | None = None
+
+
+def write(folder: Path, parts: Parts) -> Card:
+    """Write the weights, the gallery and, last, `model.json` with the checksums of all; return what that says."""
+    tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
+    tensors |= {f"detector.{name}": value for name, value in parts.detector.state().items()}
+    tensors |= {} if parts.held_scores is None else {HELD: parts.held_scores}
+    write_tensors(folder / WEIGHTS, tensors, {})
+    if parts.gallery is not None:
+        parts.gallery.save(folder / GALLERY)
+    card = replace(parts.card, gallery="" if parts.gallery is None else sealed(folder, {}, GALLERY))
+    write_card(folder, card)
+    return card
+
+
+def read(folder: Path | str) -> Parts:
+    """Read what `write` wrote into a model's own folder, or that of the run that made it."""
+    home = Path(folder)
+    home = home if (home / FACTS).exists() else home / "model"
+    card = read_card(home, folder)
+    tensors, _ = read_tensors(home / WEIGHTS)
+    try:
+        parts = _rebuilt(card, tensors)
+    except InputError:
+        raise
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise damaged(home) from error
+    return parts._replace(gallery=read_gallery(home / GALLERY) if card.gallery else None)
+
+
+def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
+    """Return what a card describes, with these weights."""
+    channels, height, width = card.shape
+    make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
+    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0)).eval()
+    net.load_state_dict(under(tensors, "net."))
+    detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
+    examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
+    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))
