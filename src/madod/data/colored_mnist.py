@@ -1,14 +1,12 @@
 """ColoredMNIST: a colour that predicts the label better than the digit does, until it turns around."""
 
-from pathlib import Path
-
 import numpy as np
 import torch
 
 from madod.data.augment import NONE
 from madod.data.base import DATASETS, Domain
-from madod.data.mnist import CENSUS, SOURCES, read_mnist
-from madod.data.published import Counts, Published
+from madod.data.dealt import DealtMnist
+from madod.data.mnist import Scans
 
 LABEL_NOISE = 0.25
 COLOUR_NOISE = {"+90%": 0.1, "+80%": 0.2, "-90%": 0.9}
@@ -16,7 +14,7 @@ COLOUR_NOISE = {"+90%": 0.1, "+80%": 0.2, "-90%": 0.9}
 
 
 @DATASETS.register("colored_mnist")
-class ColoredMnist(Published):
+class ColoredMnist(DealtMnist):
     """70,000 red or green digits; is it below five? [Arjovsky et al. 2019].
 
     `y = [digit < 5]`, flipped with probability 0.25; the colour is that noisy y, flipped with probability e = 0.1, 0.2
@@ -27,40 +25,21 @@ class ColoredMnist(Published):
 
     domains = tuple(COLOUR_NOISE)
     classes = ("5-9", "0-4")
-    shape = (3, 32, 32)
     augmentation = NONE  # a jittered colour would be another dataset
-    census = (CENSUS,)
-    sources = SOURCES
-
-    def __init__(self, root: Path | str, *, seed: int = 0) -> None:
-        self.seed = seed
-        self.scans = read_mnist(Path(root))
-        self._read: dict[str, Domain] = {}
 
     @property
     def units(self) -> tuple[str, ...]:
         """The digits."""
         return tuple("0123456789")
 
-    def tally(self) -> Counts:
-        """Return how many scans there are of every digit."""
-        return self.scans.tally()
-
-    def read(self, domain: str) -> Domain:
-        """Return one environment's coloured digits."""
-        if self.check_domain(domain) not in self._read:
-            self._read[domain] = self._coloured(self.domains.index(domain))
-        return self._read[domain]
-
-    def _coloured(self, place: int) -> Domain:
-        name = self.domains[place]
-        scans = self.scans.dealt(self.seed, len(self.domains))[place]
-        rng = np.random.default_rng([self.seed, place])
+    def changed(self, domain: str, scans: Scans) -> Domain:
+        """Return the scans coloured, and their labels noisy."""
+        rng = np.random.default_rng([self.seed, self.domains.index(domain)])
         n = len(scans.digits)
         y = (scans.digits < 5) ^ (rng.random(n) < LABEL_NOISE)
-        colour = y ^ (rng.random(n) < COLOUR_NOISE[name])
+        colour = y ^ (rng.random(n) < COLOUR_NOISE[domain])
         images = np.zeros((n, *self.shape), np.uint8)
         images[np.arange(n), colour.astype(np.int64)] = scans.padded()
         return Domain(
-            name, torch.from_numpy(images), torch.from_numpy(y.astype(np.int64)), torch.from_numpy(scans.digits)
+            domain, torch.from_numpy(images), torch.from_numpy(y.astype(np.int64)), torch.from_numpy(scans.digits)
         )
