@@ -66,3 +66,15 @@ def test_scores_that_mean_nothing_seldom_pass(known, unknown):
         return found.way > found.margin
 
     assert np.mean([passes() for _ in range(300)]) < 0.05
+
+
+def test_scores_that_mean_something_mostly_pass():
+    """Normal scores one standard deviation apart: an AUROC of 0.76."""
+    rng = np.random.default_rng(2)
+    marks = np.arange(100) < 20
+
+    def passes() -> bool:
+        values = [auroc(rng.normal(size=100) + marks, marks) for _ in range(3)]
+        return skill([of_auroc(value, 80, 20) for value in values], choices=3).doubt == ""
+
+    assert np.mean([passes() for _ in range(300)]) > 0.95
