@@ -25,6 +25,7 @@ from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 from madod.storage import read_tensors, write_json, write_tensors
 from madod.training import MARK, Cadence, Progress, load_checkpoint, save_checkpoint, silent, spent, train
+from tests.algorithms.toy import STEPS, toy_algorithm, toy_pool
 
 
 @pytest.fixture(scope="module")
@@ -342,3 +343,25 @@ def test_a_full_disk_is_said_in_a_sentence_and_leaves_no_part(tmp_path, monkeypa
     assert [file.name for file in tmp_path.iterdir()] == [MARK]
     assert (tmp_path / MARK).read_bytes() == kept  # the one before is whole, and the run goes on from it
     assert len(fit(Line(), tmp_path)) == 10
+
+
+def test_a_learner_that_goes_on_keeps_its_optimisers_tensors_where_they_are(tmp_path):
+    method, source, rng = toy_algorithm("erm"), toy_pool(), np.random.default_rng(0)
+    train(method, source, rng, steps=5, out=tmp_path, identity="a")
+    held = [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()]
+    train(method, source, np.random.default_rng(9), steps=STEPS, out=tmp_path, identity="a")
+    assert [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()] == held
+    whole = toy_algorithm("erm")
+    train(whole, source, np.random.default_rng(0), steps=STEPS, out=tmp_path / "whole", identity="a")
+    assert all(torch.equal(a, b) for a, b in zip(method.parameters(), whole.parameters(), strict=True))
+
+
+def test_what_an_optimiser_does_for_its_device_is_not_taken_from_a_checkpoint(tmp_path):
+    method = toy_algorithm("erm")
+    train(method, toy_pool(), np.random.default_rng(0), steps=2, out=tmp_path, identity="a")
+    other = toy_algorithm("erm")
+    other.optimizer.param_groups[0] |= {"foreach": True, "betas": (0.1, 0.2)}
+    train(other, toy_pool(), np.random.default_rng(0), steps=3, out=tmp_path, identity="a")
+    group = other.optimizer.param_groups[0]
+    assert group["foreach"] is True
+    assert tuple(group["betas"]) == (0.9, 0.999)

@@ -159,8 +159,16 @@ def save_checkpoint(
     write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()})
 
 
+MACHINE = ("fused", "capturable", "foreach")
+"""What an optimiser does for its device's sake: never taken from a checkpoint, which another device may have left."""
+
+
 def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
-    """Put learner and generators back to where a checkpoint left them."""
+    """Put learner and generators back to where a checkpoint left them; a learner that is there already stays as it is.
+
+    That one goes on in the process that left the checkpoint, perhaps with a recording of its steps, which writes to the
+    optimiser's tensors where they are.
+    """
     tensors, texts = read_tensors(file, learner.rng.device)
     try:
         facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
@@ -168,6 +176,9 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): delete it and start again") from error
     if facts["identity"] != identity:
         raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
+    rng.bit_generator.state = facts["rng"]
+    if learner.step == facts["step"]:
+        return history
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
         state: dict[int, dict[str, Tensor]] = {}
@@ -175,10 +186,10 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
             index, slot = key.split(".")
             state.setdefault(int(index), {})[slot] = value
         fresh = optimizer.state_dict()["param_groups"]
-        groups = [old | new for old, new in zip(fresh, facts["groups"][name], strict=True)]
+        saved = [{k: v for k, v in group.items() if k not in MACHINE} for group in facts["groups"][name]]
+        groups = [old | new for old, new in zip(fresh, saved, strict=True)]
         optimizer.load_state_dict({"state": state, "param_groups": groups})
     learner.rng.set_state(tensors["rng"].cpu())
-    rng.bit_generator.state = facts["rng"]
     learner.step = facts["step"]
     return history
 

@@ -6,6 +6,7 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.errors import InputError
+from madod.models.average import MeanWeights
 from madod.training import Cadence, train
 from tests.algorithms.toy import STEPS, toy_algorithm, toy_pool
 
@@ -57,3 +58,12 @@ def test_a_killed_run_ends_with_the_same_mean(tmp_path):
 def test_a_share_above_one_is_refused():
     with pytest.raises(InputError, match="--average 2 cannot be: it is a share"):
         toy_algorithm("erm", average=2)
+
+
+def test_running_statistics_stay_those_of_the_last_step():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    mean = MeanWeights(net)
+    net(torch.randn(8, 3))
+    moved = net[1].running_mean.clone()
+    mean.give(net)
+    assert torch.equal(net[1].running_mean, moved)

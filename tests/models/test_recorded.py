@@ -1,5 +1,7 @@
 """A recorded step does what the same step does when its kernels are started one by one."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -22,7 +24,7 @@ def losses(*, recorded: bool) -> list[float]:
         optimizer.step()
         return {"loss": loss.detach()}
 
-    work = Recorded(step) if recorded else step
+    work = partial(Recorded(), step) if recorded else step
     rng = torch.Generator("cuda").manual_seed(1)
     terms = [work(torch.rand(5, 4, generator=rng, device="cuda"))["loss"] for _ in range(WARM + 4)]
     return torch.stack(terms).tolist()  # looked at in the end: no turn may overwrite an earlier one's outcome
@@ -30,3 +32,11 @@ def losses(*, recorded: bool) -> list[float]:
 
 def test_a_recorded_step_learns_what_a_plain_one_does():
     assert losses(recorded=True) == pytest.approx(losses(recorded=False), rel=1e-5)
+
+
+def test_a_batch_of_another_shape_is_refused():
+    work = Recorded()
+    for _ in range(WARM + 1):
+        work(lambda x: {"sum": x.sum()}, torch.ones(2, 3, device="cuda"))
+    with pytest.raises(ValueError, match="recorded for shapes"):
+        work(lambda x: {"sum": x.sum()}, torch.ones(1, 3, device="cuda"))

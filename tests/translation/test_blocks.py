@@ -4,7 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from madod.translation.blocks import DoublingConv, LayerNorm, TiledConv, instance_norm
+from madod.translation.blocks import LayerNorm, instance_norm
+from madod.translation.convolutions import DoublingConv, TiledConv
 from madod.translation.networks import Architecture, ContentEncoder, Decoder
 
 

@@ -20,8 +20,7 @@ class Estimate:
     def __init__(self, runs: Path) -> None:
         self.runs = runs
         self.took: dict[Like, list[float]] = defaultdict(list)
-        self.making: dict[Hashable, float] = {}
-        """Seconds that each G took, which one run of those that share it spends."""
+        self.making: dict[Hashable, float] = {}  # seconds that each G took, spent by one of the runs that share it
         self.began: dict[str, float] = {}
 
     def learn(self, job: Job) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from madod.errors import InputError
 from madod.storage import write_json
 
-YOUNG = {"average": 0.0}
+ADDED_LATER = {"average": 0.0}
 """Hyper-parameters younger than the first records, as they always were before."""
 
 
@@ -53,7 +53,7 @@ class RunSpec:
         for name in ("pretrained", "size", "precision"):
             if facts[name] == getattr(type(self), name):
                 del facts[name]
-        facts["hparams"] = {name: value for name, value in self.hparams.items() if YOUNG.get(name) != value}
+        facts["hparams"] = {k: v for k, v in self.hparams.items() if (k, v) not in ADDED_LATER.items()}
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
         return f"{'-'.join(known)}-{digest[:8]}"

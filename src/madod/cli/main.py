@@ -36,11 +36,9 @@ usage: madod VERB [OPTIONS]
 madod VERB --help says what a verb takes. Start with: madod demo"""
 
 
-atexit.register(gc.freeze)  # the system takes everything back: a last look for rubbish takes a third of a second
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
+    atexit.register(gc.freeze)  # the system takes everything back: a last look for rubbish takes a third of a second
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")

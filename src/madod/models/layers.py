@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from madod.models.tiles import FEW, conv_by_tiles
+
 Norm = Callable[..., nn.Module]
 """Makes a norm of so many channels; takes `eps` too."""
 NormName = Literal["group", "frozen", "batch"]
@@ -70,50 +72,12 @@ class FrozenBatchNorm(nn.Module):
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
 
 
-FEW = 4
-"""Channels up to which a convolution goes by tiles: those of pictures."""
-
-
-def laid_like(x: Tensor, other: Tensor) -> Tensor:
-    """Return x with channels last in memory where another tensor has them last, so that no convolution copies it."""
-    last = torch.channels_last
-    return x.contiguous(memory_format=last) if other.is_contiguous(memory_format=last) else x
-
-
-def tiled(x: Tensor, side: int) -> Tensor:
-    """Make channels of the pixels of every tile, (n, c, s h, s w) to (n, s s c, h, w); channels last stay last."""
-    if x.is_contiguous(memory_format=torch.channels_last):
-        tiles = x.permute(0, 2, 3, 1).unflatten(2, (-1, side)).unflatten(1, (-1, side))
-        return tiles.transpose(2, 3).flatten(3, 5).permute(0, 3, 1, 2)
-    tiles = x.unflatten(3, (-1, side)).unflatten(2, (-1, side))
-    return tiles.permute(0, 3, 5, 1, 2, 4).flatten(1, 3)
-
-
-def untiled(x: Tensor, side: int) -> Tensor:
-    """Make tiles of pixels of the channels, (n, s s c, h, w) to (n, c, s h, s w); channels last stay last."""
-    if x.is_contiguous(memory_format=torch.channels_last):
-        tiles = x.permute(0, 2, 3, 1).unflatten(3, (side, side, -1))
-        return tiles.transpose(2, 3).flatten(3, 4).flatten(1, 2).permute(0, 3, 1, 2)
-    return x.unflatten(1, (side, side, -1)).permute(0, 3, 4, 1, 5, 2).flatten(4, 5).flatten(2, 3)
-
-
-def conv_by_tiles(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Convolve pictures (n, c, 2h, 2w) with stride 2, pixels of tiles made channels first.
-
-    Exact, and kind to a GPU, whose matrix units take channels by eights and are idle over a picture's three.
-    """
-    odd, spare = weight.shape[-1] % 2, -4 * x.shape[1] % 8
-    around = F.pad(weight, (0, odd, 0, odd))
-    pictures, kernel = (laid_like(F.pad(tiled(part, 2), (0, 0, 0, 0, 0, spare)), weight) for part in (x, around))
-    return F.conv2d(pictures, kernel, bias)
-
-
 def folded(conv: nn.Conv2d, norm: FrozenBatchNorm, x: Tensor) -> Tensor:
     """s (W * x - mean) + bias = (s W) * x + (bias - s mean), s = weight / sqrt(var + eps): a pass over memory less."""
     scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
     weight, bias = conv.weight * scale.view(-1, 1, 1, 1), norm.bias - norm.running_mean * scale
     even = not any(pixels % 2 for pixels in x.shape[2:])
-    if conv.in_channels <= FEW and conv.stride == (2, 2) and conv.groups == 1 and even:
+    if conv.in_channels <= FEW and even and (conv.stride, conv.dilation, conv.groups) == ((2, 2), (1, 1), 1):
         around = [int(pad) for pad in (conv.padding[1], conv.padding[1], conv.padding[0], conv.padding[0])]
         return conv_by_tiles(F.pad(x, around), weight, bias)
     return F.conv2d(x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)

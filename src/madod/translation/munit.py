@@ -1,6 +1,6 @@
 """How G is trained: adversarial restyling with reconstruction of image, content and style."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -112,7 +112,7 @@ class Munit(nn.Module):
         """One Adam for encoders and decoder, one for the discriminator."""
         makers = [self.content_encoder, self.style_encoder, self.decoder]
         generator = [weight for maker in makers for weight in maker.parameters()]
-        how: dict[str, Any] = {"betas": (0.5, 0.999), "capturable": generator[0].is_cuda}
+        how: dict[str, Any] = {"betas": (0.5, 0.999), "capturable": self.compute.compiled}
         return {
             "generator": adam(generator, self.config.lr, **how),
             "discriminator": adam(self.discriminator.parameters(), self.config.lr, **how),
@@ -143,12 +143,12 @@ class Munit(nn.Module):
         """Step generator and discriminator once, on the same restylings."""
         x = whole_quarters(batch.x * 2 - 1)
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
-        return self._descend(x, v)
+        return self._recorded(self.both_steps, x, v) if self.compute.compiled else self.both_steps(x, v)
 
     @cached_property
-    def _descend(self) -> Callable[[Tensor, Tensor], Terms]:
-        """Both steps: recorded where passes are compiled, since then starting kernels is what takes the time."""
-        return Recorded(self.both_steps) if self.compute.compiled else self.both_steps
+    def _recorded(self) -> Recorded:
+        """Starts both steps as one: where passes are compiled, starting kernels is what takes the time."""
+        return Recorded()
 
     def both_steps(self, x: Tensor, v: Tensor) -> Terms:
         """Step the generator down L_G, then the discriminator down L_D; return their terms."""
