@@ -4,9 +4,13 @@
 
 For an unseen domain T a fold leaves T and one more domain S out, trains on the two that are left, and tests on S. Of
 the classes only dog, elephant, giraffe and horse are there, which no cell hides; one of them is unknown in the fold. G
-sees the fold's two sources and three known classes. One training on a pair of domains serves two folds: each of the
-other two domains is tested for the sake of the last one. Pictures are 128 px wide, to be quick. DATA holds PACS and
-`weights/resnet50_imagenet_v1.safetensors`. What is in OUT is not done again; `--settings` takes some by name.
+sees the fold's two sources and three known classes; its gate is waived, its retention and diversity are in the rows.
+One training on a pair of domains serves two folds, each of the other two domains being tested for the sake of the last
+one; a plan with inner folds would train twice as often. Pictures are 128 px wide, to be quick.
+
+DATA holds PACS and `weights/resnet50_imagenet_v1.safetensors`. What is in OUT is not done again. `--settings` takes
+some by name, `--average 0` ships the last weights instead of the mean of the last half of the steps, and `--repeat 1`
+does all once more, to see what chance does on a GPU.
 """
 
 import argparse
@@ -14,7 +18,7 @@ import json
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, count
@@ -27,11 +31,12 @@ PAIRS = tuple(combinations(DOMAINS, 2))
 ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
-SIZE, G_STEPS, AVERAGE, SEED = 128, 320, 0.5, 0
+SIZE, G_STEPS, SEED = 128, 320, 0
+Row = dict[str, Any]
 BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
 
 
-class Setting(NamedTuple):
+class Trial(NamedTuple):
     """What is tried: an algorithm, its steps, and what differs from its published setting."""
 
     algorithm: str
@@ -42,26 +47,26 @@ class Setting(NamedTuple):
 STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
 SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
 SETTINGS = {
-    "ERM, 600 steps": Setting("erm", 600, {}),
-    "ERM, 1200 steps": Setting("erm", 1200, {}),
-    "MADOD, lr 5e-5": Setting("madod", 300, {"lr": 5e-5}),
-    "+ outer R_GI 1": Setting("madod", 300, STEADY),
-    "+ outer R_GI 1, margin 0.01": Setting("madod", 300, STEADY | {"margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, 600 steps": Setting("madod", 600, STEADY | {"margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5": Setting("madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5, 600 steps": Setting("madod", 600, STEADY | {"margin": 0.01, "lr": 3e-5}),
-    "+ outer R_GI 1, margin growing over half the steps": Setting("madod", 300, STEADY | {"margin_warmup": 0.5}),
-    "+ outer R_GI 0.3, margin 0.01": Setting("madod", 300, STEADY | {"outer_invariance": 0.3, "margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5, inner rate 1e-2": Setting(
+    "ERM, 600 steps": Trial("erm", 600, {}),
+    "ERM, 1200 steps": Trial("erm", 1200, {}),
+    "MADOD, lr 5e-5": Trial("madod", 300, {"lr": 5e-5}),
+    "+ outer R_GI 1": Trial("madod", 300, STEADY),
+    "+ outer R_GI 1, margin 0.01": Trial("madod", 300, STEADY | {"margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, 600 steps": Trial("madod", 600, STEADY | {"margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5": Trial("madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5, 600 steps": Trial("madod", 600, STEADY | {"margin": 0.01, "lr": 3e-5}),
+    "+ outer R_GI 1, margin growing over half the steps": Trial("madod", 300, STEADY | {"margin_warmup": 0.5}),
+    "+ outer R_GI 0.3, margin 0.01": Trial("madod", 300, STEADY | {"outer_invariance": 0.3, "margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
         "madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
     ),
-    "+ outer R_GI 1, margin 0": Setting("madod", 300, STEADY | {"margin": 0.0}),
-    "+ outer R_GI 1, margins -6 and -3": Setting("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
-    "+ outer R_GI 1, inner rate 1e-3": Setting("madod", 300, STEADY | {"inner_lr": 1e-3}),
-    "+ outer R_GI 3, margin 0.01": Setting("madod", 300, STEADY | {"outer_invariance": 3.0, "margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, lr 1e-4": Setting("madod", 300, STEADY | {"margin": 0.01, "lr": 1e-4}),
-    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4": Setting("madod", 300, SWIFT),
-    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4, margin 0": Setting("madod", 300, SWIFT | {"margin": 0.0}),
+    "+ outer R_GI 1, margin 0": Trial("madod", 300, STEADY | {"margin": 0.0}),
+    "+ outer R_GI 1, margins -6 and -3": Trial("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
+    "+ outer R_GI 1, inner rate 1e-3": Trial("madod", 300, STEADY | {"inner_lr": 1e-3}),
+    "+ outer R_GI 3, margin 0.01": Trial("madod", 300, STEADY | {"outer_invariance": 3.0, "margin": 0.01}),
+    "+ outer R_GI 1, margin 0.01, lr 1e-4": Trial("madod", 300, STEADY | {"margin": 0.01, "lr": 1e-4}),
+    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4": Trial("madod", 300, SWIFT),
+    "+ outer R_GI 1, inner rate 1e-2, lr 1e-4, margin 0": Trial("madod", 300, SWIFT | {"margin": 0.0}),
 }
 
 
@@ -70,38 +75,55 @@ class Job(NamedTuple):
 
     pair: tuple[str, str]
     settings: tuple[str, ...]
+    average: float
+    repeat: int
     root: Path
     out: Path
     cache: Path
     device: str
 
+    @property
+    def file(self) -> Path:
+        """Where the rows of the pair are."""
+        return self.out / f"{'-'.join(self.pair)}.json"
 
-def rows_of(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield what a file holds; a line that a kill cut short is left out."""
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        if line.endswith("}"):
-            yield json.loads(line)
+    @property
+    def left(self) -> list[str]:
+        """The settings that have not been trained yet."""
+        done = {row["setting"] for row in rows_of(self.file) if self.facts.items() <= row.items()}
+        return [name for name in self.settings if name not in done]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What all its rows have in common."""
+        return {"sources": list(self.pair), "average": self.average, "repeat": self.repeat}
+
+
+def rows_of(file: Path) -> list[Row]:
+    """Return what a file holds."""
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
 
 
 def work(job: Job) -> None:
-    """Do the trainings of a pair that are missing, and add two rows for each to the pair's file."""
+    """Do the trainings of a pair that are left, and write its file anew, with two rows more, after each."""
     import torch
 
     from madod.benchmark.generator import generator
+    from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
     from madod.data.split import Split, split
     from madod.models.compute import compute, usual_precision
     from madod.models.weights import read_file
+    from madod.storage import write_json
     from madod.training import silent
 
-    file = job.out / f"{'-'.join(job.pair)}.jsonl"
-    done = {row["setting"] for row in rows_of(file)}
-    if done.issuperset(job.settings):
+    if not job.left:
         return
     torch.set_num_threads(2)
     device = torch.device(job.device)
     weights = read_file(job.root / WEIGHTS)
+    cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
     whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
@@ -112,43 +134,52 @@ def work(job: Job) -> None:
     first = folds[others[0]]
     how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
     translator = partial(
-        generator, first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=job.cache,
+        generator, first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
         progress=silent, waive=True, weights=weights,
     )  # fmt: skip
     translator(compute=replace(how, compiled=False))  # six trainings side by side are not worth six compilations
     made = translator(compute=how)
-    for name in job.settings:
-        if name in done:
-            continue
+    judged = {name: round(made.judgement[name], 3) for name in ("retention", "diversity")}
+    for name in job.left:
         start = time.perf_counter()
-        net = trained(SETTINGS[name], first, made.translate, whole.augmentation, weights, how)
-        seconds = time.perf_counter() - start
-        lines = [measured(net, folds[held], DETECTORS) for held in others]
-        with file.open("a", encoding="utf-8") as rows:
-            for (held, unseen), line in zip((others, others[::-1]), lines, strict=True):
-                facts = {"setting": name, "sources": job.pair, "held": held, "unseen": unseen, "unknown": unknown}
-                rows.write(json.dumps(facts | line | {"seconds": round(seconds, 1)}) + "\n")
+        trial, make_net = SETTINGS[name], partial(build_net, len(first.source.classes), weights, how)
+        net = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
+        cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
+        rows = [
+            {"setting": name, **job.facts, "held": held, "unseen": unseen, "unknown": unknown}
+            | measured(net, folds[held], DETECTORS) | judged | cost
+            for held, unseen in (others, others[::-1])
+        ]  # fmt: skip
+        write_json(job.file, [*rows_of(job.file), *rows])
 
 
-def trained(wanted: Setting, fold: Any, translate: Any, augment: Any, weights: Any, how: Any) -> Any:
-    """Return the network that a setting ships from a fold's sources, the mean of the last half of its steps."""
+def build_net(classes: int, weights: Any, how: Any, *, compiles: bool, seed: int) -> Any:
+    """Return the pretrained network, compiled where its method repays it."""
+    from madod.models.backbones import build
+
+    way = replace(how, compiled=how.compiled and compiles)
+    return build(BACKBONE, channels=3, classes=classes, seed=seed, weights=weights, compute=way)
+
+
+def trained(
+    trial: Trial, average: float, source: Any, translate: Any, augment: Any, make_net: Callable[..., Any]
+) -> Any:
+    """Return the network that a setting ships from a fold's sources."""
     import numpy as np
     import torch
 
     from madod.algorithms.base import ALGORITHMS
-    from madod.models.backbones import build
-    from madod.models.classifier import Setting as Known
+    from madod.models.classifier import Setting
     from madod.training import train
 
-    method, source, seeds = ALGORITHMS[wanted.algorithm], fold.source, count()
-    way = replace(how, compiled=how.compiled and method.compiles)
-    net = partial(build, BACKBONE, channels=3, classes=len(source.classes), weights=weights, compute=way)
-    known = Known(lambda: net(seed=next(seeds)), len(source.domains), translate, augment, wanted.steps)
-    config = method.Config(**wanted.given, average=AVERAGE)
+    method, seeds = ALGORITHMS[trial.algorithm], count()
+    net = partial(make_net, compiles=method.compiles)
+    known = Setting(lambda: net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
+    config = method.Config(**trial.given, average=average)
     learner = method(config, known, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
     rng = np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as scratch:
-        train(learner, source, rng, steps=wanted.steps, out=Path(scratch), identity="choice")
+        train(learner, source, rng, steps=trial.steps, out=Path(scratch), identity="choice")
     return learner.deploy(source, rng)
 
 
@@ -164,19 +195,21 @@ def measured(net: Any, fold: Any, detectors: Sequence[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def table(rows: Iterable[dict[str, Any]]) -> str:
-    """Return all settings, then what each unseen domain's folds would have: the best setting and detector."""
+def table(rows: Iterable[Row]) -> str:
+    """Return all settings over all folds, then for each unseen domain what its own folds alone would choose."""
     rows = list(rows)
-    names = [name for name in SETTINGS if any(row["setting"] == name for row in rows)]
+    kinds = sorted({(list(SETTINGS).index(row["setting"]), -row["average"], row["repeat"]) for row in rows})
     head = ["setting", "folds", "accuracy", "on sources", *(f"{name}: AUROC / AUPR" for name in DETECTORS)]
     lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-    for name in names:
-        mine = [row for row in rows if row["setting"] == name]
+    for place, average, repeat in kinds:
+        name = list(SETTINGS)[place]
+        mine = [row for row in rows if (row["setting"], -row["average"], row["repeat"]) == (name, average, repeat)]
         cells = [f"{mean(mine, d, 'auroc'):.1f} / {mean(mine, d, 'aupr'):.1f}" for d in DETECTORS]
         plain = [f"{mean(mine, key):.1f}" for key in ("accuracy", "val_accuracy")]
-        lines.append("| " + " | ".join([name, str(len(mine)), *plain, *cells]) + " |")
+        label = name + (", once more" if repeat else "") + (", last weights" if not average else "")
+        lines.append("| " + " | ".join([label, str(len(mine)), *plain, *cells]) + " |")
     lines += ["", "| unseen | method | best by accuracy + AUROC | accuracy | AUROC |", "| --- " * 5 + "|"]
-    for unseen in (*DOMAINS, "all"):
+    for unseen in DOMAINS:
         for algorithm in ("madod", "erm"):
             if found := best(rows, unseen, algorithm):
                 setting, detector, right, auroc = found
@@ -184,9 +217,13 @@ def table(rows: Iterable[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def best(rows: Sequence[dict[str, Any]], unseen: str, algorithm: str) -> tuple[str, str, float, float] | None:
-    """Return the setting and detector with the highest sum, among those with all folds of an unseen domain."""
-    seen = [row for row in rows if unseen in (row["unseen"], "all") and SETTINGS[row["setting"]].algorithm == algorithm]
+def best(rows: Sequence[Row], unseen: str, algorithm: str) -> tuple[str, str, float, float] | None:
+    """Return the setting and detector with the highest sum over the folds of an unseen domain, among complete ones."""
+    seen = [
+        row
+        for row in rows
+        if row["unseen"] == unseen and row["average"] and SETTINGS[row["setting"]].algorithm == algorithm
+    ]
     groups = {name: [row for row in seen if row["setting"] == name] for name in {row["setting"] for row in seen}}
     folds = {name: {(*row["sources"], row["held"]) for row in group} for name, group in groups.items()}
     found = [
@@ -198,7 +235,7 @@ def best(rows: Sequence[dict[str, Any]], unseen: str, algorithm: str) -> tuple[s
     return max(found, key=lambda entry: entry[2] + entry[3], default=None)
 
 
-def mean(rows: Sequence[dict[str, Any]], key: str, inner: str | None = None) -> float:
+def mean(rows: Sequence[Row], key: str, inner: str | None = None) -> float:
     """Return a mean in percent."""
     return 100 * fmean(row[key][inner] if inner else row[key] for row in rows)
 
@@ -211,13 +248,15 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
+    parser.add_argument("--average", type=float, default=0.5)
+    parser.add_argument("--repeat", type=int, default=0)
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
     if how.root is not None:
-        jobs = [Job(pair, tuple(how.settings), how.root, how.out, how.cache, how.device) for pair in PAIRS]
+        what = tuple(how.settings), how.average, how.repeat, how.root, how.out, how.cache, how.device
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
-            pool.map(work, jobs, chunksize=1)
-    rows = [row for file in sorted(how.out.glob("*.jsonl")) for row in rows_of(file)]
+            pool.map(work, [Job(pair, *what) for pair in PAIRS], chunksize=1)
+    rows = [row for pair in PAIRS for row in rows_of(how.out / f"{'-'.join(pair)}.json")]
     (how.out / "table.md").write_text(table(rows), encoding="utf-8")
 
 

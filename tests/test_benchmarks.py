@@ -1,6 +1,7 @@
 """The published ratios, measured again."""
 
 import importlib.util
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +111,7 @@ def fold(
 ) -> dict[str, object]:
     numbers = {name: {"auroc": 0.5, "aupr": 0.2} for name in program("pacs_choice").DETECTORS}
     facts = {"setting": setting, "sources": sources, "held": held, "unseen": unseen, "accuracy": right}
-    return facts | {"val_accuracy": 0.9, **numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
+    return facts | {"average": 0.5, "repeat": 0, "val_accuracy": 0.9, **numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
 
 
 def test_a_choice_for_an_unseen_domain_looks_at_no_fold_with_it():
@@ -136,6 +137,24 @@ def test_every_setting_of_the_choice_can_be_trained():
 
     choice = program("pacs_choice")
     for setting in choice.SETTINGS.values():
-        ALGORITHMS[setting.algorithm].Config(**setting.given, average=choice.AVERAGE)
+        ALGORITHMS[setting.algorithm].Config(**setting.given, average=0.5)
     assert not set(choice.ANIMALS) & set(choice.HIDDEN)
     assert set(choice.ANIMALS) | set(choice.HIDDEN) == set(DATASETS["pacs"].classes)
+
+
+def test_the_table_of_the_choice_is_made_from_its_rows():
+    choice, home = program("pacs_choice"), FOLDER.parent / "results" / "pacs" / "choice"
+    rows = [row for pair in choice.PAIRS for row in choice.rows_of(home / f"{'-'.join(pair)}.json")]
+    assert choice.table(rows) == (home / "table.md").read_text(encoding="utf-8")
+    for row in rows:
+        assert not {row["held"], row["unseen"]} & set(row["sources"])
+        assert row["held"] != row["unseen"]
+
+
+def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):
+    choice = program("pacs_choice")
+    job = choice.Job(choice.PAIRS[0], tuple(choice.SETTINGS), 0.5, 0, tmp_path, tmp_path, tmp_path, "cpu")
+    assert job.left == list(choice.SETTINGS)
+    job.file.write_text(json.dumps([{"setting": "ERM, 600 steps", **job.facts}]))
+    assert job.left == list(choice.SETTINGS)[1:]
+    assert job._replace(repeat=1).left == job._replace(average=0.0).left == list(choice.SETTINGS)
