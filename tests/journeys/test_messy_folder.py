@@ -131,6 +131,15 @@ def test_what_not_to_rely_on_stands_in_the_last_words_the_page_and_the_model(tra
         assert f"<b>Warning</b>: {sentence}." in page
 
 
+def test_whoever_uses_the_model_is_told_too(trained, home, here):
+    model, picture = load(home / "out"), next((home / "pictures" / "road" / "owl").iterdir())
+    said = here("predict", home / "out", picture)
+    assert model.check is not None
+    for sentence in model.check.warnings:
+        assert f"of this model's own check: {sentence}\n" in said.err
+    assert "own check" not in here("predict", home / "out", picture, "--quiet").err
+
+
 def test_the_page_says_it_all(trained, home):
     page = (home / "out" / "report.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
@@ -182,7 +191,7 @@ def test_a_check_that_does_not_say_enough_is_made_again(home, trained, here):
 
 
 def test_every_kind_of_file_is_predicted_and_the_damaged_are_listed(trained, home, here):
-    said = here("predict", home / "out", home / "pictures", "--format", "json")
+    said = here("predict", home / "out", home / "pictures", "--format", "json", "--quiet")
     assert said.code == 1
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert len(rows) == 244

@@ -39,7 +39,7 @@ class Predict:
     device: str = "cpu"
     """cpu, cuda, or auto."""
     quiet: Switch = False
-    """Say nothing of how far it is."""
+    """Say nothing of how far it is, nor what the model's own check warned of."""
 
 
 ABOUT = """Label pictures with a trained model.
@@ -89,6 +89,8 @@ def loaded(how: Predict) -> "Model":
     from madod.predict import load
 
     model = load(how.model)
+    for warning in model.check.warnings if model.check and not how.quiet else ():
+        sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.keep is not None:
         model.set_threshold(how.keep)
     return model.to(torch_device(how.device))
