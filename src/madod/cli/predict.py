@@ -63,6 +63,8 @@ def main(arguments: Sequence[str]) -> int:
     bad: list[BadImage] = []
     total = 0
     report = counted(how.quiet)
+    for warning in model.check.warnings if model.check and not how.quiet else ():
+        sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
     for total, answer in enumerate(model.predict_iter(files), 1):
@@ -89,8 +91,6 @@ def loaded(how: Predict) -> "Model":
     from madod.predict import load
 
     model = load(how.model)
-    for warning in model.check.warnings if model.check and not how.quiet else ():
-        sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.keep is not None:
         model.set_threshold(how.keep)
     return model.to(torch_device(how.device))
