@@ -129,7 +129,7 @@ def test_training_leaves_a_model_a_record_and_plain_lines(trained):
 
 def test_predictions_as_json_lines(trained, pictures, here):
     files = sorted((pictures / "写真" / "кот").iterdir())
-    said = here("predict", trained[0], *files, "--format", "json")
+    said = here("predict", trained[0], *files, "--format", "json", "--quiet")
     assert (said.code, said.err) == (0, "")
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert [list(row) for row in rows] == [FIELDS] * len(files)
@@ -161,7 +161,7 @@ def test_a_folder_as_csv_and_as_a_table_says_the_same(trained, pictures, here):
 def test_unreadable_pictures_are_listed_last_and_the_rest_is_done(trained, pictures, tmp_path, here):
     good = sorted((pictures / "写真" / "кот").iterdir())[:2]
     bad = broken(tmp_path)
-    said = here("predict", trained[0], good[0], *bad, tmp_path / "gone.jpg", good[1], "--format", "json")
+    said = here("predict", trained[0], good[0], *bad, tmp_path / "gone.jpg", good[1], "--format", "json", "--quiet")
     assert said.code == 1
     assert [json.loads(line)["path"] for line in said.out.splitlines()] == [str(file) for file in good]
     lines = said.err.splitlines()
@@ -173,7 +173,7 @@ def test_unreadable_pictures_are_listed_last_and_the_rest_is_done(trained, pictu
 
 
 def test_nothing_readable_is_still_an_answer(trained, tmp_path, here):
-    said = here("predict", trained[0], *broken(tmp_path), "--format", "json")
+    said = here("predict", trained[0], *broken(tmp_path), "--format", "json", "--quiet")
     assert (said.code, said.out) == (1, "")
 
 
