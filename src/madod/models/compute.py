@@ -36,10 +36,13 @@ class Compute:
             if self.compiled:
                 net.compile(dynamic=False)
 
+    def laid_out(self, images: Tensor) -> Tensor:
+        """Return images or maps with channels last in memory, where that pays."""
+        return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
+
     def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
         """Return what the network makes of images or maps (n, c, h, w), in this precision."""
-        if self.channels_last and not self.compiled:  # compiled code lays its input out on the way
-            images = images.contiguous(memory_format=torch.channels_last)
+        images = images if self.compiled else self.laid_out(images)  # compiled code does it on the way
         if self.precision == "float32":
             return net(images, *others)
         with torch.autocast(images.device.type, torch.bfloat16):

@@ -141,7 +141,7 @@ class Munit(nn.Module):
 
     def update(self, batch: Batch) -> Terms:
         """Step generator and discriminator once, on the same restylings."""
-        x = whole_quarters(batch.x * 2 - 1)
+        x = self.compute.laid_out(whole_quarters(batch.x * 2 - 1))  # as restylings are: one compilation does for both
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
         return self._recorded(self.both_steps, x, v) if self.compute.compiled else self.both_steps(x, v)
 
