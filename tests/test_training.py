@@ -24,7 +24,7 @@ from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 from madod.storage import read_tensors, write_json, write_tensors
-from madod.training import MARK, Cadence, Progress, load_checkpoint, save_checkpoint, silent, spent, train
+from madod.training import CHECKPOINT, Cadence, Progress, load_checkpoint, save_checkpoint, silent, spent, train
 from tests.algorithms.toy import STEPS, toy_algorithm, toy_pool
 
 
@@ -69,7 +69,7 @@ def finish(words: list[str]) -> None:
 def written(home: Path) -> dict[Path, int]:
     """Return every checkpoint with the moment it was written."""
     found = {}
-    for file in home.rglob(MARK):
+    for file in home.rglob(CHECKPOINT):
         try:
             found[file] = file.stat().st_mtime_ns
         except FileNotFoundError:  # deleted by the run, between the two
@@ -182,7 +182,7 @@ def test_history_checkpoints_and_progress_keep_their_cadence(tmp_path):
     assert [row["step"] for row in history] == [10, 20, 25]
     assert all(np.isfinite(row["loss"]) for row in history)
     assert told == [("line", 10, 25), ("line", 20, 25), ("line", 25, 25)]
-    assert [file.name for file in tmp_path.iterdir()] == [MARK]
+    assert [file.name for file in tmp_path.iterdir()] == [CHECKPOINT]
 
 
 @pytest.mark.parametrize("stop", [1, 7, 50, 99])
@@ -208,9 +208,9 @@ def test_time_before_a_kill_counts_and_changes_nothing_else(tmp_path, seconds, l
     straight, resumed = Line(), Line()
     fit(straight, tmp_path / "straight")
     fit(Line(), tmp_path / "resumed", 50)
-    aged(tmp_path / "resumed" / MARK, **seconds)
+    aged(tmp_path / "resumed" / CHECKPOINT, **seconds)
     fit(resumed, tmp_path / "resumed", before={"data": 9.0})
-    found = spent(tmp_path / "resumed" / MARK)
+    found = spent(tmp_path / "resumed" / CHECKPOINT)
     assert found.keys() == {"data", "training"}
     assert found["data"] == 9
     assert least < found["training"] < least + 60
@@ -218,9 +218,9 @@ def test_time_before_a_kill_counts_and_changes_nothing_else(tmp_path, seconds, l
 
 
 def test_no_checkpoint_and_a_broken_one_tell_no_time(tmp_path):
-    assert spent(tmp_path / MARK) == {}
-    (tmp_path / MARK).write_bytes(b"no checkpoint")
-    assert spent(tmp_path / MARK) == {}
+    assert spent(tmp_path / CHECKPOINT) == {}
+    (tmp_path / CHECKPOINT).write_bytes(b"no checkpoint")
+    assert spent(tmp_path / CHECKPOINT) == {}
 
 
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
@@ -239,10 +239,10 @@ def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp
 
     with pytest.raises(KeyboardInterrupt):
         carried(tmp_path / "killed", killed)
-    first = spent(tmp_path / "killed" / MARK)
+    first = spent(tmp_path / "killed" / CHECKPOINT)
     assert first.keys() == {"data", "generator", "training"}
     assert first["training"] > 0
-    aged(tmp_path / "killed" / MARK, **{stage: 1000.0 * k for k, stage in enumerate(first, 1)})
+    aged(tmp_path / "killed" / CHECKPOINT, **{stage: 1000.0 * k for k, stage in enumerate(first, 1)})
     found, straight = carried(tmp_path / "killed"), carried(tmp_path / "straight")
     assert found.metrics == straight.metrics
     for k, stage in enumerate(first, 1):
@@ -258,7 +258,7 @@ def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
     assert str(refusal.value).startswith(f"madod broke down by step {100 if poison else 80}: ")
     assert ("weight" if poison else "loss") + " is not a finite number" in str(refusal.value)
     assert "\n" not in str(refusal.value)
-    tensors, texts = read_tensors(tmp_path / MARK)
+    tensors, texts = read_tensors(tmp_path / CHECKPOINT)
     assert json.loads(texts["facts"])["step"] == 50
     assert all(value.isfinite().all() for value in tensors.values())
 
@@ -271,15 +271,15 @@ def test_a_run_that_breaks_down_before_its_first_checkpoint_leaves_none(tmp_path
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     fit(Line(), tmp_path, 10)
-    kept = (tmp_path / MARK).read_bytes()
+    kept = (tmp_path / CHECKPOINT).read_bytes()
     with pytest.raises(InputError, match=r"belongs to a run with other settings: .* choose another --out") as refusal:
         fit(Line(), tmp_path, 10, identity="another")
-    assert str(tmp_path / MARK) in str(refusal.value)
-    assert (tmp_path / MARK).read_bytes() == kept
+    assert str(tmp_path / CHECKPOINT) in str(refusal.value)
+    assert (tmp_path / CHECKPOINT).read_bytes() == kept
 
 
 def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):
-    save_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "another run", [], {})
+    save_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "another run", [], {})
     code = main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"])
     said = capsys.readouterr().err
     assert code == 2
@@ -314,17 +314,17 @@ def other_facts(file: Path) -> None:
 @pytest.mark.parametrize("damage", [truncated, header_only, empty, text, other_tensors, other_facts])
 def test_a_corrupt_checkpoint_is_refused_with_a_sentence(tmp_path, damage):
     fit(Line(), tmp_path, 10)
-    damage(tmp_path / MARK)
+    damage(tmp_path / CHECKPOINT)
     with pytest.raises(InputError) as refusal:
-        load_checkpoint(tmp_path / MARK, Line(), np.random.default_rng(0), "line")
-    assert str(tmp_path / MARK) in str(refusal.value)
+        load_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "line")
+    assert str(tmp_path / CHECKPOINT) in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("call", ["write_bytes", "write_text", "replace"])
 def test_a_full_disk_is_said_in_a_sentence_and_leaves_no_part(tmp_path, monkeypatch, call):
     fit(Line(), tmp_path, 50)
-    kept = (tmp_path / MARK).read_bytes()
+    kept = (tmp_path / CHECKPOINT).read_bytes()
     true = getattr(Path, call)
 
     def full(path: Path, *rest, **more):
@@ -340,8 +340,8 @@ def test_a_full_disk_is_said_in_a_sentence_and_leaves_no_part(tmp_path, monkeypa
         action()
     monkeypatch.undo()
     assert "\n" not in str(refusal.value)
-    assert [file.name for file in tmp_path.iterdir()] == [MARK]
-    assert (tmp_path / MARK).read_bytes() == kept  # the one before is whole, and the run goes on from it
+    assert [file.name for file in tmp_path.iterdir()] == [CHECKPOINT]
+    assert (tmp_path / CHECKPOINT).read_bytes() == kept  # the one before is whole, and the run goes on from it
     assert len(fit(Line(), tmp_path)) == 10
 
 

@@ -20,7 +20,7 @@ Progress = Callable[[str, int, int], None]
 History = list[dict[str, float]]
 Seconds = Mapping[str, float]
 """By stage."""
-MARK = "checkpoint.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def silent(stage: str, done: int, total: int) -> None:
@@ -91,7 +91,7 @@ def train(
     outcome; a checkpoint of another run is refused. `before` are the seconds of earlier stages: a checkpoint keeps them
     with its own for the next start (`spent`), and nothing else depends on them.
     """
-    file, start = out / MARK, time.monotonic()
+    file, start = out / CHECKPOINT, time.monotonic()
     earlier = spent(file).get("training", 0.0)
     history = load_checkpoint(file, learner, rng, identity) if file.exists() else []
     batches = learner.batches(source, rng)

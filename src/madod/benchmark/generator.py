@@ -24,7 +24,7 @@ from madod.models.classifier import Classifier, Setting
 from madod.models.compute import PLAIN, WORTH_STEPS, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
-from madod.training import MARK, Progress, spent, train
+from madod.training import CHECKPOINT, Progress, spent, train
 from madod.translation.judge import Bounds, Judgement, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
@@ -89,7 +89,7 @@ def generator(
     with FileLock(folder / "lock"):
         waited, earlier = time.perf_counter() - asked, 0.0
         if not (folder / "judgement.json").exists():
-            earlier = sum(spent(place / MARK).get("training", 0.0) for place in (folder, folder / "judge"))
+            earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
             long, brief = compute.compiled and (steps or MOST) >= WORTH_STEPS, replace(compute, compiled=False)
             munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
             frozen = freeze(munit, architecture, brief).to(split.source.device)
@@ -148,7 +148,7 @@ def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folde
     verdict = replace(verdict, reconstruction=munit.reconstruction(held_out, most=most // 2), steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
-    for checkpoint in folder.rglob(MARK):
+    for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink()
 
 

@@ -34,7 +34,7 @@ from madod.models.weights import Weights
 from madod.predict import Card, Model, load
 from madod.predict.gallery import gathered
 from madod.storage import whole
-from madod.training import MARK, History, Progress, Seconds, silent, spent, train, write_history
+from madod.training import CHECKPOINT, History, Progress, Seconds, silent, spent, train, write_history
 
 DETECTORS_OF_THE_PAPER = ("msp", "energy", "ddu")
 GRID = "generator.png"
@@ -81,7 +81,7 @@ def run(
     how = compute(dataset.shape, device, spec.precision, steps=spec.steps)
     reset_peaks(device)
     seconds: dict[str, float] = {}
-    past = spent(out / MARK)
+    past = spent(out / CHECKPOINT)
     with clocked(seconds, "data", past):
         parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
         parts = Split(*(pool.to(device) for pool in parts))
@@ -149,7 +149,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         with whole(out / GRID) as part:
             shutil.copyfile(outcome.grid, part)
     record.save(out)
-    (out / MARK).unlink(missing_ok=True)
+    (out / CHECKPOINT).unlink(missing_ok=True)
 
 
 def held_scores(net: nn.Module, outcome: Outcome, ship: str) -> Tensor:
@@ -165,7 +165,7 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
     record = load_record(out)
     if (record.spec.id, record.data, load(out).card.detector) != (spec.id, data, ship):
         raise InputError(f"{out} holds a finished run with other settings or images: choose another --out or delete it")
-    (out / MARK).unlink(missing_ok=True)
+    (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
     lines = (out / "history.jsonl").read_text(encoding="utf-8").splitlines()
