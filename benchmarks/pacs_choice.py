@@ -31,6 +31,8 @@ PAIRS = tuple(combinations(DOMAINS, 2))
 ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
+LOGITS = ("msp", "energy")
+ADAPTATIONS = ((25, 3), (25, 10), (25, 30))
 SIZE, G_STEPS, SEED = 128, 320, 0
 Row = dict[str, Any]
 BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
@@ -41,11 +43,12 @@ class Trial(NamedTuple):
 
     algorithm: str
     steps: int
-    given: dict[str, float]
+    given: dict[str, Any]
 
 
 STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
 SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
+OWN = STEADY | {"own_outputs": True}
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
@@ -53,13 +56,6 @@ SETTINGS = {
     "+ outer R_GI 1": Trial("madod", 300, STEADY),
     "+ outer R_GI 1, margin 0.01": Trial("madod", 300, STEADY | {"margin": 0.01}),
     "+ outer R_GI 1, margin 0.01, 600 steps": Trial("madod", 600, STEADY | {"margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5": Trial("madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5, 600 steps": Trial("madod", 600, STEADY | {"margin": 0.01, "lr": 3e-5}),
-    "+ outer R_GI 1, margin growing over half the steps": Trial("madod", 300, STEADY | {"margin_warmup": 0.5}),
-    "+ outer R_GI 0.3, margin 0.01": Trial("madod", 300, STEADY | {"outer_invariance": 0.3, "margin": 0.01}),
-    "+ outer R_GI 1, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
-        "madod", 300, STEADY | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
-    ),
     "+ outer R_GI 1, margin 0": Trial("madod", 300, STEADY | {"margin": 0.0}),
     "+ outer R_GI 1, margins -6 and -3": Trial("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
     "+ outer R_GI 1, inner rate 1e-3": Trial("madod", 300, STEADY | {"inner_lr": 1e-3}),
@@ -67,6 +63,14 @@ SETTINGS = {
     "+ outer R_GI 1, margin 0.01, lr 1e-4": Trial("madod", 300, STEADY | {"margin": 0.01, "lr": 1e-4}),
     "+ outer R_GI 1, inner rate 1e-2, lr 1e-4": Trial("madod", 300, SWIFT),
     "+ outer R_GI 1, inner rate 1e-2, lr 1e-4, margin 0": Trial("madod", 300, SWIFT | {"margin": 0.0}),
+    "own outputs, margin 0.01": Trial("madod", 300, OWN | {"margin": 0.01}),
+    "own outputs, margin 0.1": Trial("madod", 300, OWN),
+    "own outputs, margins -6 and -3": Trial("madod", 300, OWN | {"margin_in": -6.0, "margin_out": -3.0}),
+    "own outputs, margin 0.01, 12 shots": Trial("madod", 300, OWN | {"margin": 0.01, "shots": 12}),
+    "own outputs, margin 0.01, 2 tasks, 600 steps": Trial("madod", 600, OWN | {"margin": 0.01, "tasks": 2}),
+    "own outputs, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
+        "madod", 300, OWN | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
+    ),
 }
 
 
@@ -143,11 +147,13 @@ def work(job: Job) -> None:
     for name in job.left:
         start = time.perf_counter()
         trial, make_net = SETTINGS[name], partial(build_net, len(first.source.classes), weights, how)
-        net = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
+        learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
+        net, other_heads = learner.deploy(first.source, rng), adaptations(learner, first.source)
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
         rows = [
             {"setting": name, **job.facts, "held": held, "unseen": unseen, "unknown": unknown}
             | measured(net, folds[held], DETECTORS) | judged | cost
+            | {"adaptations": {way: measured(other, folds[held], LOGITS) for way, other in other_heads.items()}}
             for held, unseen in (others, others[::-1])
         ]  # fmt: skip
         write_json(job.file, [*rows_of(job.file), *rows])
@@ -163,8 +169,8 @@ def build_net(classes: int, weights: Any, how: Any, *, compiles: bool, seed: int
 
 def trained(
     trial: Trial, average: float, source: Any, translate: Any, augment: Any, make_net: Callable[..., Any]
-) -> Any:
-    """Return the network that a setting ships from a fold's sources."""
+) -> tuple[Any, Any]:
+    """Return a method as it is after its training on a fold's sources, and where its random numbers are."""
     import numpy as np
     import torch
 
@@ -173,14 +179,28 @@ def trained(
     from madod.training import train
 
     method, seeds = ALGORITHMS[trial.algorithm], count()
-    net = partial(make_net, compiles=method.compiles)
+    net = partial(make_net, compiles=0 < method.compiles <= trial.steps)
     known = Setting(lambda: net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
     config = method.Config(**trial.given, average=average)
     learner = method(config, known, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
     rng = np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as scratch:
         train(learner, source, rng, steps=trial.steps, out=Path(scratch), identity="choice")
-    return learner.deploy(source, rng)
+    return learner, rng
+
+
+def adaptations(learner: Any, source: Any) -> dict[str, Any]:
+    """Return MADOD's network after other all-class adaptations, by shots and steps."""
+    import numpy as np
+
+    if learner.name != "madod":
+        return {}
+    given, found = learner.config, {}
+    for shots, steps in ADAPTATIONS:
+        learner.config = replace(given, adapt_shots=shots, adapt_steps=steps)
+        found[f"{shots} x {steps}"] = learner.deploy(source, np.random.default_rng(SEED))
+    learner.config = given
+    return found
 
 
 def measured(net: Any, fold: Any, detectors: Sequence[str]) -> dict[str, Any]:

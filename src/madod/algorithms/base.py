@@ -59,8 +59,8 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compiles: ClassVar[bool] = False
-    """Whether a run's backbone passes repay being compiled: large ones, all of one shape, differentiated once."""
+    compiles: ClassVar[int] = 0
+    """Steps from which a run repays compiling its backbone passes: all of one shape, differentiated once; 0: never."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:

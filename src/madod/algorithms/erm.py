@@ -10,6 +10,8 @@ from madod.tasks import Batch
 class ERM(Algorithm):
     """Cross-entropy on all source domains together [Vapnik 1999]."""
 
+    compiles = 1000
+
     def objective(self, batch: Batch) -> Terms:
         """L = CE(f(x), y)."""
         return {"loss": F.cross_entropy(self.net(batch.x).logits, batch.y)}

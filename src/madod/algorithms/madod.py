@@ -36,6 +36,8 @@ class MadodConfig(BaseConfig):
     """Images of every class in support and in query."""
     pseudo_units: int = 1
     """Classes that a task holds out as pseudo-unknown."""
+    own_outputs: bool = False
+    """Leave a task's head the outputs of its own classes alone, so that R_OOD asks no class to deny itself."""
     invariance: float = 0.1
     """lambda_1, weight of R_GI in the inner loss; 0 leaves G out."""
     margin: float = 0.1
@@ -111,6 +113,12 @@ def invariance(clean: Tensor, moved: Tensor) -> Tensor:
     return l1_invariance(clean.repeat(1, views, 1).flatten(0, 1), moved.flatten(0, 1)).mean()
 
 
+def narrowed(psi: Params, y: Tensor) -> Params:
+    """Return heads of t tasks without the outputs of classes that a task's support labels (t, n) do not hold."""
+    absent = torch.ones_like(psi["bias"], dtype=torch.bool).scatter(1, y, False)
+    return {**psi, "bias": psi["bias"].masked_fill(absent, -torch.inf)}
+
+
 def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
     """L_inner = CE(S; psi) + lambda_1 R_GI(S; psi), summed over the tasks [MADOD, eq. inner-loss]."""
     clean = logits(psi, sets.support)
@@ -123,7 +131,7 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
-    compiles = True
+    compiles = 300
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
@@ -172,8 +180,9 @@ class MADOD(Algorithm):
     def adapted(self, sets: Sets, *, steps: int, first_order: bool) -> Params:
         """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""
         how = self.config
+        psi = {name: value.expand(sets.tasks, *value.shape) for name, value in self.net.head.named_parameters()}
         return adapt(
-            {name: value.expand(sets.tasks, *value.shape) for name, value in self.net.head.named_parameters()},
+            narrowed(psi, sets.support_y) if how.own_outputs else psi,
             lambda psi: inner_loss(psi, sets, how.invariance),
             lr=how.inner_lr,
             steps=steps,
@@ -222,7 +231,7 @@ class MADOD(Algorithm):
         """Adapt the head to all known classes, phi frozen; the adapted head ships [MADOD, eq. adapt-update]."""
         support = all_units(source, rng, shots=self.config.adapt_shots, transform=self.augment)
         nothing = Batch(support.x[:0], support.y[:0], support.d[:0])
-        with torch.no_grad():
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):  # compiling for one batch would not pay
             (sets,) = self.featurize([Task(support, nothing, nothing)])
         psi = self.adapted(sets, steps=self.config.adapt_steps or self.config.inner_steps, first_order=True)
         net = deepcopy(self.net)

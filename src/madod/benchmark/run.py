@@ -102,7 +102,8 @@ def run(
         with clocked(seconds, "generator", past):
             made = translator(spec, dataset, parts, weights, how, cache=cache, progress=progress, waive=waive_gate)
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
-    known = setting(spec, dataset, parts, made, weights, replace(how, compiled=how.compiled and method.compiles))
+    worth = how.compiled and 0 < method.compiles <= spec.steps
+    known = setting(spec, dataset, parts, made, weights, replace(how, compiled=worth))
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
