@@ -115,6 +115,7 @@ def work(job: Job) -> None:
     """Do the trainings of a pair that are left, and write its file anew, with two rows more, after each."""
     import torch
 
+    from madod.algorithms.base import ALGORITHMS
     from madod.benchmark.generator import generator
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
@@ -140,33 +141,32 @@ def work(job: Job) -> None:
         folds[held] = Split(*(part.to(device) for part in split(view, test_domain=held, ood_classes=(unknown,))))
     first = folds[others[0]]
     how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
-    translator = partial(
-        generator, first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
-        progress=silent, waive=True, weights=weights,
+    made = generator(
+        first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
+        progress=silent, waive=True, weights=weights, compute=how,
     )  # fmt: skip
-    translator(compute=replace(how, compiled=False))  # six trainings side by side are not worth six compilations
-    made = translator(compute=how)
     judged = {name: round(made.judgement[name], 3) for name in ("retention", "diversity")}
-    for name in job.left:
+    for name in (left := job.left):
         start = time.perf_counter()
-        trial, make_net = SETTINGS[name], partial(build_net, len(first.source.classes), weights, how)
+        trial = SETTINGS[name]
+        way = how.over(trial.steps * len(left), least=ALGORITHMS[trial.algorithm].compiles)
+        make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
         net, other_heads = learner.deploy(first.source, rng), adaptations(learner, first.source)
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
         rows = [
             {"setting": name, **job.facts, "held": held, "unseen": unseen, "unknown": unknown}
             | measured(net, folds[held], DETECTORS) | judged | cost
-            | {"adaptations": {way: measured(other, folds[held], LOGITS) for way, other in other_heads.items()}}
+            | {"adaptations": {key: measured(other, folds[held], LOGITS) for key, other in other_heads.items()}}
             for held, unseen in (others, others[::-1])
         ]  # fmt: skip
         write_json(job.file, [*rows_of(job.file), *rows])
 
 
-def build_net(classes: int, weights: Any, how: Any, *, compiles: bool, seed: int) -> Any:
-    """Return the pretrained network, compiled where its method repays it."""
+def build_net(classes: int, weights: Any, way: Any, *, seed: int) -> Any:
+    """Return the pretrained network."""
     from madod.models.backbones import build
 
-    way = replace(how, compiled=how.compiled and compiles)
     return build(BACKBONE, channels=3, classes=classes, seed=seed, weights=weights, compute=way)
 
 
@@ -182,8 +182,7 @@ def trained(
     from madod.training import train
 
     method, seeds = ALGORITHMS[trial.algorithm], count()
-    net = partial(make_net, compiles=0 < method.compiles <= trial.steps)
-    known = Setting(lambda: net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
+    known = Setting(lambda: make_net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
     config = method.Config(**trial.given, average=average)
     learner = method(config, known, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
     rng = np.random.default_rng(SEED)

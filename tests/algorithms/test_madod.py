@@ -40,14 +40,14 @@ def make(**fields) -> MADOD:
 
 
 def tasks(n: int = 3) -> list[Task]:
-    """Tasks of unequal sizes; the first classes are in S and Q, the last one in O."""
+    """Tasks of unequal sizes, in the first S and Q are equal; the first classes are in S and Q, the last one in O."""
     rng = torch.Generator().manual_seed(1)
 
     def batch(size: int) -> Batch:
         y = torch.arange(size) % (CLASSES - 1) if size > 4 else torch.full((size,), CLASSES - 1)
         return Batch(torch.rand(size, *SHAPE, generator=rng), y, torch.zeros(size, dtype=torch.int64))
 
-    return [Task(batch(6 + i), batch(5), batch(2 + i)) for i in range(n)]
+    return [Task(batch(5 + i), batch(5), batch(2 + i)) for i in range(n)]
 
 
 def own(learner: MADOD, task: Task) -> torch.Tensor:
@@ -90,12 +90,14 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(
     "fields",
     [{}, {"first_order": True}, {"invariance": 0.0}, {"margin": 0.0}, {"invariance": 0.0, "margin": 0.0},
-     {"outer_invariance": 0.8}, {"inner_steps": 1}, {"own_outputs": True, "outer_invariance": 0.8}],
+     {"outer_invariance": 0.8}, {"inner_steps": 1}, {"own_outputs": True, "outer_invariance": 0.8},
+     {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0}],
     ids=lambda fields: ",".join(fields) or "default",
 )  # fmt: skip
 def test_meta_gradient_equals_an_independent_loop(fields):
     learner, batch = make(**fields), tasks()
-    ours, theirs = learner.objective(batch)["loss"], by_hand(learner, batch)
+    back = [Task(task.query, task.support, task.pseudo_ood) for task in batch] if learner.config.both_ways else []
+    ours, theirs = learner.objective(batch)["loss"], by_hand(learner, [*batch, *back])
     assert torch.allclose(ours, theirs, rtol=1e-12)
     a, b = gradient(learner, ours), gradient(learner, theirs)
     assert (a - b).norm() / b.norm() < 1e-8

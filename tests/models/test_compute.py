@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -42,6 +44,14 @@ def test_a_traced_network_says_the_same_as_a_plain_one():
 def test_small_pictures_and_processors_are_left_as_they_are():
     assert compute((3, 32, 32), CPU) == PLAIN
     assert compute((3, 224, 224), CPU) == Compute("float32", channels_last=True, compiled=False)
+
+
+def test_compiling_waits_for_the_steps_that_repay_it():
+    able = Compute("bfloat16", channels_last=True, compiled=True)
+    assert able.over(700, least=700) == able
+    assert able.over(699, least=700) == Compute("bfloat16", channels_last=True)
+    assert not able.over(10**9, least=math.inf).compiled
+    assert not PLAIN.over(700, least=1).compiled
 
 
 def test_a_precision_that_cannot_be_is_refused():

@@ -1,5 +1,6 @@
 """What a method is: its objective. The base class draws batches, steps and ships."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -59,8 +60,9 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compiles: ClassVar[int] = 0
-    """Steps from which a run repays compiling its backbone passes: all of one shape, differentiated once; 0: never."""
+    compiles: ClassVar[float] = math.inf
+    """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
+    """
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:

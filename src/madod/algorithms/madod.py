@@ -34,6 +34,8 @@ class MadodConfig(BaseConfig):
     """L, tasks in a meta-step."""
     shots: int = 5
     """Images of every class in support and in query."""
+    both_ways: bool = False
+    """Let support and query change places too: twice the tasks from the same passes, every image in an outer loss."""
     pseudo_units: int = 1
     """Classes that a task holds out as pseudo-unknown."""
     own_outputs: bool = False
@@ -96,6 +98,13 @@ class Sets(NamedTuple):
         """How many tasks there are."""
         return len(self.support)
 
+    def both_ways(self) -> "list[Sets]":
+        """Return these tasks and those with support and query changed, side by side where they have one shape."""
+        s, q, o, s_moved, q_moved, s_y, q_y = self
+        there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y)
+        alike = [a.shape for a in there] == [a.shape for a in back]
+        return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if alike else [there, back]
+
 
 def logits(psi: Params, features: Tensor) -> Tensor:
     """h_psi(z) = W z + b, every task through a head of its own: features (t, n, f) to logits (t, n, k)."""
@@ -131,7 +140,7 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
-    compiles = 300
+    compiles = 700
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
@@ -155,7 +164,9 @@ class MADOD(Algorithm):
 
     def objective(self, batch: Sequence[Task]) -> Terms:
         """L = sum_i L_outer(T_i), the sum over the tasks of the step [MADOD, eq. outer-update]."""
-        terms = [self.outer_terms(sets) for sets in self.featurize(batch)]
+        tasks = self.featurize(batch)
+        ways = [way for sets in tasks for way in sets.both_ways()] if self.config.both_ways else tasks
+        terms = [self.outer_terms(sets) for sets in ways]
         return {name: torch.stack([each[name] for each in terms]).sum() for name in terms[0]}
 
     def outer_terms(self, sets: Sets) -> Terms:
@@ -195,7 +206,7 @@ class MADOD(Algorithm):
         One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
         """
         views = self.config.views if self.config.invariance else 0
-        query_views = 1 if self.config.outer_invariance else 0
+        query_views = 1 if self.config.outer_invariance or (self.config.both_ways and views) else 0
         still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
         to_move = [
             images.repeat(times, 1, 1, 1)

@@ -21,7 +21,7 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.models.backbones import build
 from madod.models.classifier import Classifier, Setting
-from madod.models.compute import PLAIN, WORTH_STEPS, Compute
+from madod.models.compute import PLAIN, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
 from madod.training import CHECKPOINT, Progress, spent, train
@@ -38,6 +38,8 @@ LARGE, JUDGE_BATCH, JUDGED, SHRUNK = 128, 8, 128, 32
 on, and the side at which they are judged where the backbone starts from scratch."""
 LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
+WORTH_COMPILING = 2500
+"""Steps of G from which compiling its training pays."""
 GAIN, PATIENCE = 0.02, 3
 """It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
 REMEDY = "look at the images for anything extreme, or do without G (--translate augment)"
@@ -67,11 +69,15 @@ def generator(
     waive: bool,
     weights: Weights | None = None,
     compute: Compute = PLAIN,
+    restyling: Compute | None = None,
+    alike: int = 1,
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
     With 0 steps it is trained until it rebuilds held-out source images no better (`settled`). Two processes never
-    train the same one: the second waits for the first, and goes on where it was killed.
+    train the same one: the second waits for the first, and goes on where it was killed. `restyling` is how it computes
+    afterwards, if not as in training; `alike` is how many this process is likely to train, which pay for compiling
+    together.
     """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
@@ -90,8 +96,8 @@ def generator(
         waited, earlier = time.perf_counter() - asked, 0.0
         if not (folder / "judgement.json").exists():
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            long, brief = compute.compiled and (steps or MOST) >= WORTH_STEPS, replace(compute, compiled=False)
-            munit = _trained(split, steps, folder, key, progress, replace(compute, compiled=long))
+            long, brief = (compute.over(n * (steps or MOST), least=WORTH_COMPILING) for n in (alike, 0))
+            munit = _trained(split, steps, folder, key, progress, long)
             frozen = freeze(munit, architecture, brief).to(split.source.device)
             save(frozen, folder / "generator.safetensors")
             net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
@@ -102,7 +108,7 @@ def generator(
     if not waive:
         gate(verdict, bounds)
     outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
-    translate = load(folder / "generator.safetensors", compute).to(split.source.device)
+    translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
     return Generator(translate, outcome, folder / "grid.png", waited, earlier)
 
 

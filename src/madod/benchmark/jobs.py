@@ -44,6 +44,8 @@ class Job:
     detectors: tuple[str, ...]
     waive_gate: bool
     keep_model: bool
+    alike: int = 1
+    """Runs of its algorithm that one worker of the sweep is likely to do."""
 
     @cached_property
     def generator(self) -> tuple[object, ...] | None:

@@ -10,7 +10,7 @@ from typing import Any
 from madod.errors import InputError
 from madod.storage import write_json
 
-ADDED_LATER = {"average": 0.0, "own_outputs": False}
+ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False}
 """Hyper-parameters younger than the first records, as they always were before."""
 
 

@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,17 +68,19 @@ def run(
     detectors: Sequence[str] = DETECTORS_OF_THE_PAPER,
     ship: str = "energy",
     waive_gate: bool = False,
+    alike: int = 1,
     progress: Progress = silent,
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
-    are those that the spec names; `ship` names the detector that goes with the saved model.
+    are those that the spec names; `ship` names the detector that goes with the saved model; `alike` is how many such
+    runs this process is likely to do, which pay for compiling together.
     """
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
-    how = compute(dataset.shape, device, spec.precision, steps=spec.steps)
+    able = compute(dataset.shape, device, spec.precision)
     reset_peaks(device)
     seconds: dict[str, float] = {}
     past = spent(out / CHECKPOINT)
@@ -95,15 +97,17 @@ def run(
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
-    config = method.Config(**spec.hparams)
+    config, how = method.Config(**spec.hparams), able.over(alike * spec.steps, least=method.compiles)
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
-            made = translator(spec, dataset, parts, weights, how, cache=cache, progress=progress, waive=waive_gate)
+            made = translator(
+                spec, dataset, parts, weights, able,
+                restyling=how, alike=alike, cache=cache, progress=progress, waive=waive_gate,
+            )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
-    worth = how.compiled and 0 < method.compiles <= spec.steps
-    known = setting(spec, dataset, parts, made, weights, replace(how, compiled=worth))
+    known = setting(spec, dataset, parts, made, weights, how)
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
@@ -201,6 +205,8 @@ def translator(
     weights: Weights | None,
     how: Compute,
     *,
+    restyling: Compute,
+    alike: int,
     cache: Path,
     progress: Progress,
     waive: bool,
@@ -210,7 +216,7 @@ def translator(
         return plain(dataset.augmentation)
     return generator(
         parts, steps=spec.translate_steps, backbone=spec.backbone, weights=weights, augment=dataset.augmentation,
-        cache=cache, progress=progress, waive=waive, compute=how,
+        cache=cache, progress=progress, waive=waive, compute=how, restyling=restyling, alike=alike,
     )  # fmt: skip
 
 

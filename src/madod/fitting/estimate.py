@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ class Estimate(NamedTuple):
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Estimate:
     """Take a few steps, which leave nothing behind."""
     parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
-    source, how = parts.source.to(device), compute(dataset.shape, device, spec.precision, steps=0)
+    source, how = parts.source.to(device), replace(compute(dataset.shape, device, spec.precision), compiled=False)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     method.check(config, source)

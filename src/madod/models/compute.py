@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -16,8 +16,6 @@ WORTH_LAYOUT = 64
 """Side in pixels from which channels-last pays."""
 WORTH_COMPILING = 128
 """Side in pixels from which compiling pays on a GPU."""
-WORTH_STEPS = 300
-"""Steps from which it pays: it takes a minute or two, once."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,10 @@ class Compute:
         """Return images or maps with channels last in memory, where that pays."""
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
+    def over(self, steps: int, *, least: float) -> "Compute":
+        """Return this way for a number of steps: compiled only where they are as many as repay it."""
+        return replace(self, compiled=self.compiled and steps >= least)
+
     def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
         """Return what the network makes of images or maps (n, c, h, w), in this precision."""
         images = images if self.compiled else self.laid_out(images)  # compiled code does it on the way
@@ -52,20 +54,18 @@ class Compute:
 PLAIN = Compute()
 
 
-def compute(
-    shape: tuple[int, int, int], device: torch.device, precision: str = "float32", *, steps: int = WORTH_STEPS
-) -> Compute:
+def compute(shape: tuple[int, int, int], device: torch.device, precision: str = "float32") -> Compute:
     """Return the fastest way to compute on images of a shape in a precision, by rules measured in docs/performance.md.
 
-    Compiling takes a minute and a C compiler, so it waits for a GPU, pictures of some size, many steps and Triton.
+    Compiling takes minutes and a C compiler, so it waits for a GPU, pictures of some size, Triton, and steps enough
+    (`Compute.over`).
     """
     if precision not in ("float32", "bfloat16"):
         raise InputError(f"there is no precision {precision!r}: take float32, or bfloat16 on a GPU")
     cuda, side = device.type == "cuda", min(shape[1:])
     if precision == "bfloat16" and not (cuda and torch.cuda.is_bf16_supported()):
         raise InputError(f"{device.type} does not compute in bfloat16 here: leave --precision at float32")
-    worth = cuda and side >= WORTH_COMPILING and steps >= WORTH_STEPS
-    compiled = worth and importlib.util.find_spec("triton") is not None
+    compiled = cuda and side >= WORTH_COMPILING and importlib.util.find_spec("triton") is not None
     return Compute("bfloat16" if precision == "bfloat16" else "float32", side >= WORTH_LAYOUT, compiled)
 
 
