@@ -45,10 +45,24 @@ class Trial(NamedTuple):
     steps: int
     given: dict[str, Any]
 
+    @property
+    def method(self) -> Any:
+        """The algorithm's class."""
+        from madod.algorithms.base import ALGORITHMS
+
+        return ALGORITHMS[self.algorithm]
+
+    def config(self, average: float) -> Any:
+        """Return its hyper-parameters."""
+        return self.method.Config(**self.given, average=average)
+
 
 STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
 SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
+NEAR = {"margin_in": -6.0, "margin_out": -3.0}
 OWN = STEADY | {"own_outputs": True}
+LARGE = NEAR | {"lr": 5e-5, "shots": 12, "own_outputs": True, "both_ways": True}  # tasks as large as a cell's
+BARE = LARGE | {"invariance": 0.0}
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
@@ -57,7 +71,7 @@ SETTINGS = {
     "+ outer R_GI 1, margin 0.01": Trial("madod", 300, STEADY | {"margin": 0.01}),
     "+ outer R_GI 1, margin 0.01, 600 steps": Trial("madod", 600, STEADY | {"margin": 0.01}),
     "+ outer R_GI 1, margin 0": Trial("madod", 300, STEADY | {"margin": 0.0}),
-    "+ outer R_GI 1, margins -6 and -3": Trial("madod", 300, STEADY | {"margin_in": -6.0, "margin_out": -3.0}),
+    "+ outer R_GI 1, margins -6 and -3": Trial("madod", 300, STEADY | NEAR),
     "+ outer R_GI 1, inner rate 1e-3": Trial("madod", 300, STEADY | {"inner_lr": 1e-3}),
     "+ outer R_GI 3, margin 0.01": Trial("madod", 300, STEADY | {"outer_invariance": 3.0, "margin": 0.01}),
     "+ outer R_GI 1, margin 0.01, lr 1e-4": Trial("madod", 300, STEADY | {"margin": 0.01, "lr": 1e-4}),
@@ -65,15 +79,20 @@ SETTINGS = {
     "+ outer R_GI 1, inner rate 1e-2, lr 1e-4, margin 0": Trial("madod", 300, SWIFT | {"margin": 0.0}),
     "+ outer R_GI 1, own outputs, margin 0.01": Trial("madod", 300, OWN | {"margin": 0.01}),
     "+ outer R_GI 1, own outputs, margin 0.1": Trial("madod", 300, OWN),
-    "+ outer R_GI 1, own outputs, margins -6 and -3": Trial(
-        "madod", 300, OWN | {"margin_in": -6.0, "margin_out": -3.0}
-    ),
+    "+ outer R_GI 1, own outputs, margins -6 and -3": Trial("madod", 300, OWN | NEAR),
     "+ outer R_GI 1, own outputs, margin 0.01, 2 tasks, 600 steps": Trial(
         "madod", 600, OWN | {"margin": 0.01, "tasks": 2}
     ),
     "+ outer R_GI 1, own outputs, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
         "madod", 300, OWN | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
     ),
+    "large, both ways, without R_GI and R_OOD": Trial("madod", 300, BARE | {"margin": 0.0}),
+    "large, both ways, without R_GI": Trial("madod", 300, BARE),
+    "large, both ways, without R_GI, margin 0.3": Trial("madod", 300, BARE | {"margin": 0.3}),
+    "large, both ways, without R_GI, margin 1": Trial("madod", 300, BARE | {"margin": 1.0}),
+    "large, both ways, outer R_GI 0.3": Trial("madod", 300, LARGE | {"outer_invariance": 0.3}),
+    "large, both ways, outer R_GI 1": Trial("madod", 300, LARGE | {"outer_invariance": 1.0}),
+    "large, both ways, outer R_GI 1, 600 steps": Trial("madod", 600, LARGE | {"outer_invariance": 1.0}),
 }
 
 
@@ -115,8 +134,7 @@ def work(job: Job) -> None:
     """Do the trainings of a pair that are left, and write its file anew, with two rows more, after each."""
     import torch
 
-    from madod.algorithms.base import ALGORITHMS
-    from madod.benchmark.generator import generator
+    from madod.benchmark.generator import generator, plain
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
@@ -141,15 +159,17 @@ def work(job: Job) -> None:
         folds[held] = Split(*(part.to(device) for part in split(view, test_domain=held, ood_classes=(unknown,))))
     first = folds[others[0]]
     how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
-    made = generator(
-        first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
-        progress=silent, waive=True, weights=weights, compute=how,
-    )  # fmt: skip
-    judged = {name: round(made.judgement[name], 3) for name in ("retention", "diversity")}
-    for name in (left := job.left):
+    trials = {name: SETTINGS[name] for name in job.left}
+    made = plain(whole.augmentation)
+    if any(trial.method.needs_translate(trial.config(job.average)) for trial in trials.values()):
+        made = generator(
+            first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
+            progress=silent, waive=True, weights=weights, compute=how,
+        )  # fmt: skip
+    judged = {name: round(made.judgement[name], 3) for name in ("retention", "diversity") if name in made.judgement}
+    for name, trial in trials.items():
         start = time.perf_counter()
-        trial = SETTINGS[name]
-        way = how.over(trial.steps * len(left), least=ALGORITHMS[trial.algorithm].compiles)
+        way = how.over(trial.steps * len(trials), least=trial.method.compiles)
         make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
         net, other_heads = learner.deploy(first.source, rng), adaptations(learner, first.source)
@@ -177,14 +197,14 @@ def trained(
     import numpy as np
     import torch
 
-    from madod.algorithms.base import ALGORITHMS
     from madod.models.classifier import Setting
     from madod.training import train
 
-    method, seeds = ALGORITHMS[trial.algorithm], count()
+    seeds = count()
     known = Setting(lambda: make_net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
-    config = method.Config(**trial.given, average=average)
-    learner = method(config, known, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
+    learner = trial.method(trial.config(average), known, torch.Generator(source.device).manual_seed(SEED)).to(
+        source.device
+    )
     rng = np.random.default_rng(SEED)
     with tempfile.TemporaryDirectory() as scratch:
         train(learner, source, rng, steps=trial.steps, out=Path(scratch), identity="choice")

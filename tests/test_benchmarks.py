@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from madod.benchmark.plan import load_plan
 from madod.data.augment import NONE
 from madod.data.base import DATASETS
 from madod.data.images import read_image
@@ -133,11 +134,9 @@ def test_a_choice_for_an_unseen_domain_looks_at_no_fold_with_it():
 
 
 def test_every_setting_of_the_choice_can_be_trained():
-    from madod.algorithms.base import ALGORITHMS
-
     choice = program("pacs_choice")
     for setting in choice.SETTINGS.values():
-        ALGORITHMS[setting.algorithm].Config(**setting.given, average=0.5)
+        assert setting.config(0.5).average == 0.5
     assert not set(choice.ANIMALS) & set(choice.HIDDEN)
     assert set(choice.ANIMALS) | set(choice.HIDDEN) == set(DATASETS["pacs"].classes)
 
@@ -146,9 +145,22 @@ def test_the_table_of_the_choice_is_made_from_its_rows():
     choice, home = program("pacs_choice"), FOLDER.parent / "results" / "pacs" / "choice"
     rows = [row for pair in choice.PAIRS for row in choice.rows_of(home / f"{'-'.join(pair)}.json")]
     assert choice.table(rows) == (home / "table.md").read_text(encoding="utf-8")
+    declared = json.loads((home.parent / "main" / "detector.json").read_text(encoding="utf-8"))
+    assert declared == choice.declaration(rows)
     for row in rows:
         assert not {row["held"], row["unseen"]} & set(row["sources"])
         assert row["held"] != row["unseen"]
+
+
+def test_the_plan_of_pacs_runs_what_was_chosen():
+    choice, home = program("pacs_choice"), FOLDER.parent
+    declared = json.loads((home / "results" / "pacs" / "main" / "detector.json").read_text(encoding="utf-8"))
+    plan, _ = load_plan(home / "plans" / "pacs.toml")
+    for variant in plan.compared:
+        if variant.algorithm in declared:
+            trial = choice.SETTINGS[declared[variant.algorithm]["setting"]]
+            given = {**plan.hparams.get(variant.algorithm, {}), **variant.hparams}
+            assert ((variant.steps or plan.datasets[0].steps), given) == (trial.steps, trial.given | {"average": 0.5})
 
 
 def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):
