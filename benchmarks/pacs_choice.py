@@ -32,7 +32,7 @@ ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
 LOGITS = ("msp", "energy")
-ADAPTATIONS = ((25, 3), (25, 10), (25, 30))
+ADAPTATIONS = (3, 10, 30)
 SIZE, G_STEPS, SEED = 128, 320, 0
 Row = dict[str, Any]
 BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
@@ -134,7 +134,7 @@ def work(job: Job) -> None:
     """Do the trainings of a pair that are left, and write its file anew, with two rows more, after each."""
     import torch
 
-    from madod.benchmark.generator import generator, plain
+    from madod.benchmark.generator import WORTH_RESTYLING, generator, plain
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
@@ -165,11 +165,13 @@ def work(job: Job) -> None:
         made = generator(
             first, steps=G_STEPS, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
             progress=silent, waive=True, weights=weights, compute=how,
+            restyling=how.over(sum(trial.steps for trial in trials.values()), least=WORTH_RESTYLING),
         )  # fmt: skip
     judged = {name: round(made.judgement[name], 3) for name in ("retention", "diversity") if name in made.judgement}
     for name, trial in trials.items():
         start = time.perf_counter()
-        way = how.over(trial.steps * len(trials), least=trial.method.compiles)
+        steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
+        way = how.over(steps, least=trial.method.compile_from)
         make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
         net, other_heads = learner.deploy(first.source, rng), adaptations(learner, first.source)
@@ -212,15 +214,13 @@ def trained(
 
 
 def adaptations(learner: Any, source: Any) -> dict[str, Any]:
-    """Return MADOD's network after other all-class adaptations, by shots and steps."""
+    """Return MADOD's network after other all-class adaptations: of 25 images a class and domain, by steps."""
     import numpy as np
 
-    if learner.name != "madod":
-        return {}
     given, found = learner.config, {}
-    for shots, steps in ADAPTATIONS:
-        learner.config = replace(given, adapt_shots=shots, adapt_steps=steps)
-        found[f"{shots} x {steps}"] = learner.deploy(source, np.random.default_rng(SEED))
+    for steps in ADAPTATIONS if hasattr(given, "adapt_steps") else ():
+        learner.config = replace(given, adapt_shots=25, adapt_steps=steps)
+        found[f"25 x {steps}"] = learner.deploy(source, np.random.default_rng(SEED))
     learner.config = given
     return found
 

@@ -39,20 +39,25 @@ def make(**fields) -> MADOD:
     return MADOD(config, Setting(lambda: net, 2, shifted, NONE, 10), torch.Generator().manual_seed(0))
 
 
-def tasks(n: int = 3) -> list[Task]:
-    """Tasks of unequal sizes, in the first S and Q are equal; the first classes are in S and Q, the last one in O."""
+def tasks() -> list[Task]:
+    """Two tasks of one shape and one of another; each holds out a class of its own; Q of the last lacks one of S."""
     rng = torch.Generator().manual_seed(1)
 
-    def batch(size: int) -> Batch:
-        y = torch.arange(size) % (CLASSES - 1) if size > 4 else torch.full((size,), CLASSES - 1)
+    def batch(size: int, *classes: int) -> Batch:
+        y = torch.tensor(classes)[torch.arange(size) % len(classes)]
         return Batch(torch.rand(size, *SHAPE, generator=rng), y, torch.zeros(size, dtype=torch.int64))
 
-    return [Task(batch(5 + i), batch(5), batch(2 + i)) for i in range(n)]
+    return [
+        Task(batch(5, 0, 1, 2), batch(5, 2, 1, 0), batch(2, 3)),
+        Task(batch(5, 0, 2, 3), batch(5, 3, 0, 2), batch(2, 1)),
+        Task(batch(7, 1, 2, 3), batch(4, 1, 3), batch(3, 0)),
+    ]
 
 
 def own(learner: MADOD, task: Task) -> torch.Tensor:
     """The outputs that a task's head has."""
-    return task.support.y.unique() if learner.config.own_outputs else torch.arange(CLASSES)
+    held = torch.cat([task.support.y, task.query.y]).unique()
+    return held if learner.config.own_outputs else torch.arange(CLASSES)
 
 
 def by_hand(learner: MADOD, batch: list[Task]) -> torch.Tensor:
@@ -91,7 +96,9 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
     "fields",
     [{}, {"first_order": True}, {"invariance": 0.0}, {"margin": 0.0}, {"invariance": 0.0, "margin": 0.0},
      {"outer_invariance": 0.8}, {"inner_steps": 1}, {"own_outputs": True, "outer_invariance": 0.8},
-     {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0}],
+     {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0},
+     {"both_ways": True, "invariance": 0.0, "outer_invariance": 0.8}, {"both_ways": True, "own_outputs": True},
+     {"both_ways": True, "views": 2, "outer_invariance": 0.8}],
     ids=lambda fields: ",".join(fields) or "default",
 )  # fmt: skip
 def test_meta_gradient_equals_an_independent_loop(fields):
@@ -160,9 +167,10 @@ def test_an_update_moves_featurizer_and_head():
     assert all(not torch.equal(before[name], value) for name, value in learner.net.state_dict().items())
 
 
-def test_deploy_adapts_the_head_alone_and_ships_it():
+@pytest.mark.parametrize("fields", [{}, {"own_outputs": True, "both_ways": True}], ids=["default", "own, both ways"])
+def test_deploy_adapts_the_head_alone_and_ships_it(fields):
     torch.set_default_dtype(torch.float32)  # images arrive from a pool as float32
-    learner = make(inner_steps=5, adapt_steps=2, adapt_shots=2)
+    learner = make(inner_steps=5, adapt_steps=2, adapt_shots=2, **fields)
     learner.net.featurizer[1] = nn.Linear(4, 6)
     source = numbered_pool([[4, 4, 4, 4], [4, 4, 4, 4]])
     shipped = learner.deploy(source, np.random.default_rng(0))

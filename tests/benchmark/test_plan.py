@@ -108,6 +108,14 @@ def test_a_plan_becomes_runs_and_shared_ones_are_there_once(tmp_path):
     assert load_agenda(tmp_path / "mini.toml", tmp_path) is None
 
 
+@pytest.mark.parametrize("text", ["", "compiled = true\n"])
+def test_a_plan_can_insist_on_compiling_which_changes_no_id(tmp_path, text):
+    _, jobs = expand(written(tmp_path, text + MINI), None)
+    _, plain = expand(written(tmp_path, MINI), None)
+    assert {job.compiled for job in jobs} == {bool(text)}
+    assert [job.folder for job in jobs] == [job.folder for job in plain]
+
+
 def test_settings_are_overridden_from_the_outside_in(tmp_path):
     more = "[datasets.hparams.madod]\nlr = 0.5\nshots = 7\n[hparams.madod]\nlr = 0.25\nmargin = 3\nviews = 2\n"
     text = MINI.replace("[[variants]]", more + "[[variants]]")

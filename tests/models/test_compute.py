@@ -50,8 +50,9 @@ def test_compiling_waits_for_the_steps_that_repay_it():
     able = Compute("bfloat16", channels_last=True, compiled=True)
     assert able.over(700, least=700) == able
     assert able.over(699, least=700) == Compute("bfloat16", channels_last=True)
-    assert not able.over(10**9, least=math.inf).compiled
-    assert not PLAIN.over(700, least=1).compiled
+    assert able.over(1, least=700, insist=True).compiled
+    assert not able.over(10**9, least=math.inf, insist=True).compiled
+    assert not PLAIN.over(700, least=1, insist=True).compiled
 
 
 def test_a_precision_that_cannot_be_is_refused():

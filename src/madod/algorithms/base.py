@@ -60,7 +60,7 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compiles: ClassVar[float] = math.inf
+    compile_from: ClassVar[float] = math.inf
     """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
     """
     Config: ClassVar[type[BaseConfig]] = BaseConfig

@@ -10,7 +10,7 @@ from madod.tasks import Batch
 class ERM(Algorithm):
     """Cross-entropy on all source domains together [Vapnik 1999]."""
 
-    compiles = 3000
+    compile_from = 4000
 
     def objective(self, batch: Batch) -> Terms:
         """L = CE(f(x), y)."""

@@ -35,7 +35,7 @@ class MadodConfig(BaseConfig):
     shots: int = 5
     """Images of every class in support and in query."""
     both_ways: bool = False
-    """Let support and query change places too: twice the tasks from the same passes, every image in an outer loss."""
+    """Let support and query change places too: twice the tasks, and every image in an outer loss."""
     pseudo_units: int = 1
     """Classes that a task holds out as pseudo-unknown."""
     own_outputs: bool = False
@@ -102,8 +102,8 @@ class Sets(NamedTuple):
         """Return these tasks and those with support and query changed, side by side where they have one shape."""
         s, q, o, s_moved, q_moved, s_y, q_y = self
         there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y)
-        alike = [a.shape for a in there] == [a.shape for a in back]
-        return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if alike else [there, back]
+        one_shape = [a.shape for a in there] == [a.shape for a in back]
+        return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if one_shape else [there, back]
 
 
 def logits(psi: Params, features: Tensor) -> Tensor:
@@ -122,9 +122,10 @@ def invariance(clean: Tensor, moved: Tensor) -> Tensor:
     return l1_invariance(clean.repeat(1, views, 1).flatten(0, 1), moved.flatten(0, 1)).mean()
 
 
-def narrowed(psi: Params, y: Tensor) -> Params:
-    """Return heads of t tasks without the outputs of classes that a task's support labels (t, n) do not hold."""
-    absent = torch.ones_like(psi["bias"], dtype=torch.bool).scatter(1, y, False)
+def narrowed(psi: Params, sets: Sets) -> Params:
+    """Return heads of t tasks without the outputs of classes that neither a task's support nor its query holds."""
+    held = torch.cat([sets.support_y, sets.query_y], dim=1)
+    absent = torch.ones_like(psi["bias"], dtype=torch.bool).scatter(1, held, False)
     return {**psi, "bias": psi["bias"].masked_fill(absent, -torch.inf)}
 
 
@@ -140,7 +141,7 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
-    compiles = 700
+    compile_from = 700
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
@@ -172,7 +173,8 @@ class MADOD(Algorithm):
     def outer_terms(self, sets: Sets) -> Terms:
         """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi'), summed over the tasks [MADOD, eq. outer-loss]."""
         how = self.config
-        psi = self.adapted(sets, steps=how.inner_steps, first_order=how.first_order)
+        psi = narrowed(self.heads(sets.tasks), sets) if how.own_outputs else self.heads(sets.tasks)
+        psi = self.adapted(psi, sets, steps=how.inner_steps, first_order=how.first_order)
         query, pseudo = logits(psi, sets.query), logits(psi, sets.pseudo_ood)
         known, unknown = (energy(part.flatten(0, 1), how.temperature) for part in (query, pseudo))
         error, margin = risk(query, sets.query_y), energy_margin(known, unknown, how.margin_in, how.margin_out)
@@ -188,12 +190,15 @@ class MADOD(Algorithm):
         growing = self.config.margin_warmup * self.setting.steps
         return self.config.margin * (min(1.0, self.step / growing) if growing else 1.0)
 
-    def adapted(self, sets: Sets, *, steps: int, first_order: bool) -> Params:
+    def heads(self, tasks: int) -> Params:
+        """Return psi once for every task."""
+        return {name: value.expand(tasks, *value.shape) for name, value in self.net.head.named_parameters()}
+
+    def adapted(self, psi: Params, sets: Sets, *, steps: int, first_order: bool) -> Params:
         """psi' = psi - eta_1 grad_psi L_inner(S; psi), one or more steps [MADOD, eq. inner-update]."""
         how = self.config
-        psi = {name: value.expand(sets.tasks, *value.shape) for name, value in self.net.head.named_parameters()}
         return adapt(
-            narrowed(psi, sets.support_y) if how.own_outputs else psi,
+            psi,
             lambda psi: inner_loss(psi, sets, how.invariance),
             lr=how.inner_lr,
             steps=steps,
@@ -206,7 +211,9 @@ class MADOD(Algorithm):
         One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
         """
         views = self.config.views if self.config.invariance else 0
-        query_views = 1 if self.config.outer_invariance or (self.config.both_ways and views) else 0
+        query_views = 1 if self.config.outer_invariance else 0
+        if self.config.both_ways:
+            views = query_views = max(views, query_views)
         still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
         to_move = [
             images.repeat(times, 1, 1, 1)
@@ -244,7 +251,8 @@ class MADOD(Algorithm):
         nothing = Batch(support.x[:0], support.y[:0], support.d[:0])
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):  # compiling for one batch would not pay
             (sets,) = self.featurize([Task(support, nothing, nothing)])
-        psi = self.adapted(sets, steps=self.config.adapt_steps or self.config.inner_steps, first_order=True)
+        steps = self.config.adapt_steps or self.config.inner_steps
+        psi = self.adapted(self.heads(1), sets, steps=steps, first_order=True)
         net = deepcopy(self.net)
         net.head.load_state_dict({name: value[0].detach() for name, value in psi.items()})
         return net

@@ -38,8 +38,10 @@ LARGE, JUDGE_BATCH, JUDGED, SHRUNK = 128, 8, 128, 32
 on, and the side at which they are judged where the backbone starts from scratch."""
 LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
-WORTH_COMPILING = 2500
+WORTH_STEPS = 2500
 """Steps of G from which compiling its training pays."""
+WORTH_RESTYLING = 700
+"""Steps of a method from which compiling the restyling pays."""
 GAIN, PATIENCE = 0.02, 3
 """It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
 REMEDY = "look at the images for anything extreme, or do without G (--translate augment)"
@@ -70,14 +72,13 @@ def generator(
     weights: Weights | None = None,
     compute: Compute = PLAIN,
     restyling: Compute | None = None,
-    alike: int = 1,
+    compiled: bool = False,
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
     With 0 steps it is trained until it rebuilds held-out source images no better (`settled`). Two processes never
     train the same one: the second waits for the first, and goes on where it was killed. `restyling` is how it computes
-    afterwards, if not as in training; `alike` is how many this process is likely to train, which pay for compiling
-    together.
+    afterwards, if not as in training; `compiled` has its training compiled however few the steps.
     """
     architecture, config = preset(split.source.shape)
     facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
@@ -96,7 +97,8 @@ def generator(
         waited, earlier = time.perf_counter() - asked, 0.0
         if not (folder / "judgement.json").exists():
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            long, brief = (compute.over(n * (steps or MOST), least=WORTH_COMPILING) for n in (alike, 0))
+            brief = replace(compute, compiled=False)
+            long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
             munit = _trained(split, steps, folder, key, progress, long)
             frozen = freeze(munit, architecture, brief).to(split.source.device)
             save(frozen, folder / "generator.safetensors")

@@ -44,8 +44,8 @@ class Job:
     detectors: tuple[str, ...]
     waive_gate: bool
     keep_model: bool
-    alike: int = 1
-    """Runs of its algorithm that one worker of the sweep is likely to do."""
+    compiled: bool = False
+    """Have networks compiled however few the steps."""
 
     @cached_property
     def generator(self) -> tuple[object, ...] | None:
@@ -195,6 +195,6 @@ def _pair(
 ) -> tuple[Entry, Job]:
     keep = plan.keep_models and entry.fold is None
     job = Job(
-        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep
+        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep, plan.compiled
     )  # fmt: skip
     return entry, job

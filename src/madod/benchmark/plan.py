@@ -68,6 +68,8 @@ class Plan:
     selection: Literal["training_domain", "leave_one_domain_out", "oracle"] = "training_domain"
     """The rule that picks among the draws."""
     precision: Literal["float32", "bfloat16"] = "float32"
+    compiled: bool = False
+    """Have networks compiled on a GPU however few the steps: minutes at the start of each worker, then faster runs."""
     waive_gate: bool = False
     """Go on with a G that misses its bounds; the records say so."""
     keep_models: bool = True

@@ -14,6 +14,11 @@ ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False}
 """Hyper-parameters younger than the first records, as they always were before."""
 
 
+def lasting(hparams: Mapping[str, Any]) -> dict[str, Any]:
+    """Return hyper-parameters without younger ones that are as they always were: records of any age then agree."""
+    return {key: value for key, value in hparams.items() if (key, value) not in ADDED_LATER.items()}
+
+
 @dataclass(frozen=True)
 class RunSpec:
     """All that decides a run's numbers."""
@@ -53,7 +58,7 @@ class RunSpec:
         for name in ("pretrained", "size", "precision"):
             if facts[name] == getattr(type(self), name):
                 del facts[name]
-        facts["hparams"] = {k: v for k, v in self.hparams.items() if (k, v) not in ADDED_LATER.items()}
+        facts["hparams"] = lasting(self.hparams)
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
         return f"{'-'.join(known)}-{digest[:8]}"

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
-from madod.benchmark.generator import Generator, generator, plain
+from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import RunRecord, RunSpec, load_record
 from madod.data.base import DomainDataset
@@ -68,14 +68,14 @@ def run(
     detectors: Sequence[str] = DETECTORS_OF_THE_PAPER,
     ship: str = "energy",
     waive_gate: bool = False,
-    alike: int = 1,
+    compiled: bool = False,
     progress: Progress = silent,
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
-    are those that the spec names; `ship` names the detector that goes with the saved model; `alike` is how many such
-    runs this process is likely to do, which pay for compiling together.
+    are those that the spec names; `ship` names the detector that goes with the saved model; `compiled` has networks
+    compiled however few the steps, for processes that do many such runs.
     """
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
@@ -97,14 +97,14 @@ def run(
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
-    config, how = method.Config(**spec.hparams), able.over(alike * spec.steps, least=method.compiles)
+    config, how = method.Config(**spec.hparams), able.over(spec.steps, least=method.compile_from, insist=compiled)
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
             made = translator(
                 spec, dataset, parts, weights, able,
-                restyling=how, alike=alike, cache=cache, progress=progress, waive=waive_gate,
+                compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
             )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
     known = setting(spec, dataset, parts, made, weights, how)
@@ -121,9 +121,8 @@ def run(
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     judgement = made.judgement if made else None
-    record = RunRecord(
-        spec, result.metrics, result.thresholds, seconds, versions(device), judgement, data, peaks(device)
-    )
+    made_by = versions(device) | ({"compiled": "yes"} if how.compiled else {})
+    record = RunRecord(spec, result.metrics, result.thresholds, seconds, made_by, judgement, data, peaks(device))
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
     return outcome
@@ -205,8 +204,7 @@ def translator(
     weights: Weights | None,
     how: Compute,
     *,
-    restyling: Compute,
-    alike: int,
+    compiled: bool,
     cache: Path,
     progress: Progress,
     waive: bool,
@@ -216,7 +214,8 @@ def translator(
         return plain(dataset.augmentation)
     return generator(
         parts, steps=spec.translate_steps, backbone=spec.backbone, weights=weights, augment=dataset.augmentation,
-        cache=cache, progress=progress, waive=waive, compute=how, restyling=restyling, alike=alike,
+        cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
+        restyling=how.over(spec.steps, least=WORTH_RESTYLING, insist=compiled),
     )  # fmt: skip
 
 

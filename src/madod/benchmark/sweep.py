@@ -1,10 +1,7 @@
 """A sweep: does what is missing of a plan, nothing twice, and stops for no single run."""
 
-import math
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -64,7 +61,6 @@ class Sweep:
 
     def __init__(self, jobs: Sequence[Job], runs: Path, engine: Engine) -> None:
         self.runs, self.engine = runs, engine
-        self.kinds = Counter(job.spec.algorithm for job in jobs)
         self.estimate = Estimate(runs)
         self.done = 0
         self.failed: dict[str, str] = {}
@@ -103,8 +99,7 @@ class Sweep:
             else:
                 self.running[job.folder] = job
                 self.estimate.start(job)
-                alike = math.ceil(self.kinds[job.spec.algorithm] / max(1, self.engine.slots()))
-                self.engine.submit(replace(job, alike=alike))
+                self.engine.submit(job)
 
     def _next(self) -> Job | None:
         """Return the run to start: one that makes a G, which others share, else the longest, so that short ones end it.

@@ -82,7 +82,7 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
         detectors=job.detectors,
         ship="energy" if "energy" in job.detectors else job.detectors[0],
         waive_gate=job.waive_gate,
-        alike=job.alike,
+        compiled=job.compiled,
         progress=claim.progress,
     )
     if not job.keep_model:

@@ -1,6 +1,7 @@
 """How a network computes: in what number format, in what memory layout, compiled or not."""
 
 import importlib.util
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -38,9 +39,12 @@ class Compute:
         """Return images or maps with channels last in memory, where that pays."""
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
-    def over(self, steps: int, *, least: float) -> "Compute":
-        """Return this way for a number of steps: compiled only where they are as many as repay it."""
-        return replace(self, compiled=self.compiled and steps >= least)
+    def over(self, steps: int, *, least: float, insist: bool = False) -> "Compute":
+        """Return this way for a number of steps: compiled only where they are as many as repay it, or by request.
+
+        Where no number of steps repays it, no request has it compiled.
+        """
+        return replace(self, compiled=self.compiled and (steps >= least or (insist and least < math.inf)))
 
     def __call__(self, net: nn.Module, images: Tensor, *others: Tensor) -> Any:
         """Return what the network makes of images or maps (n, c, h, w), in this precision."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from madod.benchmark.record import lasting
 from madod.errors import InputError
 from madod.report.declared import declared
 from madod.report.planned import Asked, with_asked
@@ -67,6 +68,7 @@ def _read(file: Path) -> dict[str, Any]:
         facts = json.loads(file.read_text(encoding="utf-8"))
         spec, metrics = facts["spec"], facts["metrics"]
         settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
+        settings["hparams"] = lasting(settings.get("hparams", {}))
         return {
             "dataset": Path(spec["dataset"]).name,
             "algorithm": str(spec["algorithm"]),
