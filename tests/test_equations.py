@@ -11,10 +11,12 @@ from torch import nn
 from madod.algorithms.base import ALGORITHMS
 from madod.algorithms.coral import coral
 from madod.algorithms.irm import penalty
+from madod.algorithms.madod import energy_margin, l1_invariance
+from madod.algorithms.mbdg import kl_invariance
 from madod.algorithms.mixup import mixed_risk, partners
 from madod.data.augment import NONE
 from madod.data.base import Domain, pool
-from madod.equations import dirichlet, energy, energy_margin, kl_invariance, l1_invariance, mmd
+from madod.equations import dirichlet, energy, mmd
 from madod.meta import adapt
 from madod.models.classifier import Classifier, Setting
 from madod.tasks import Batch

@@ -14,22 +14,6 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     return -temperature * torch.logsumexp(logits / temperature, dim=-1)
 
 
-def energy_margin(known: Tensor, unknown: Tensor, margin_in: float, margin_out: float) -> Tensor:
-    """R_OOD = mean relu(E_in - m_I)^2 + mean relu(m_O - E_out)^2 [MADOD, eq. ood-reg; Liu et al. 2020, eq. 8]."""
-    return torch.relu(known - margin_in).square().mean() + torch.relu(margin_out - unknown).square().mean()
-
-
-def l1_invariance(logits: Tensor, moved: Tensor) -> Tensor:
-    """d(x, x~) = || softmax f(x) - softmax f(x~) ||_1 of every image [MADOD, eq. gi-reg]."""
-    return (logits.softmax(-1) - moved.softmax(-1)).abs().sum(-1)
-
-
-def kl_invariance(logits: Tensor, moved: Tensor) -> Tensor:
-    """d(x, x~) = KL(softmax f(x) || softmax f(x~)) of every image; finite however saturated [Robey et al. 2021]."""
-    p, q = logits.log_softmax(-1), moved.log_softmax(-1)
-    return (p.exp() * (p - q)).sum(-1)
-
-
 RBF_SCALES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
@@ -109,12 +93,6 @@ def mutual_distillation(logits: Tensor, temperature: float, rng: torch.Generator
     pairs = [(logits[d, d], torch.cat([logits[:d, d], logits[d + 1 :, d]])) for d in range(networks)]
     lessons = [distillation(student, others, dirichlet(even, rng), temperature) for student, others in pairs]
     return torch.stack(lessons).sum()
-
-
-def virtual_step(params: dict[str, Tensor], loss: Tensor, *, lr: float, first_order: bool) -> dict[str, Tensor]:
-    """theta' = theta - lr grad L(theta), from a loss already computed, whose graph stays; detached if first order."""
-    grads = torch.autograd.grad(loss, list(params.values()), create_graph=not first_order, retain_graph=True)
-    return {name: value - lr * grad for (name, value), grad in zip(params.items(), grads, strict=True)}
 
 
 def stepped(rate: float, done: float, marks: Sequence[float], factor: float) -> float:

@@ -12,8 +12,8 @@ from torch import Tensor
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cross_entropy, stepped, virtual_step
-from madod.meta import Params
+from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cross_entropy, stepped
+from madod.meta import Params, step
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.search import LogUniform
@@ -82,19 +82,19 @@ class DAML(Algorithm):
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
         train = self.train_loss(views(self.net, theta, seen.x), seen.y)
-        moved = virtual_step(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        moved = step(theta, train, lr=how.inner_lr, first_order=how.first_order)
         meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)
         return {"loss": train + meta, "train": train, "meta": meta}
 
     def train_loss(self, seen: Views, y: Tensor) -> Tensor:
-        """sum_m [CE_mm + w_distill distillation_m + w_mixup Dir-mixup_m(own 0.6, others 0.2)]."""
+        """sum_m [CE_mm + w_distill distillation_m + w_mixup Dir-mixup_m(own near, others far)]."""
         how, logits, y = self.config, seen.logits, y.view(len(seen.features), -1)
         risk = risk_table(logits, y).trace()
         lesson = mutual_distillation(logits, how.temperature, self.rng)
         return risk + how.distill * lesson + how.mixup * self.mixed_risk(seen, y, own=how.near, other=how.far)
 
     def meta_loss(self, fresh: Views, y: Tensor) -> Tensor:
-        """sum_m [w_risk sum_{d != m} CE_md + w_mixup Dir-mixup_m(own 0.2, others 0.6)]."""
+        """sum_m [w_risk sum_{d != m} CE_md + w_mixup Dir-mixup_m(own far, others near)]."""
         how, y = self.config, y.view(len(fresh.features), -1)
         table = risk_table(fresh.logits, y)
         stranger = table.sum() - table.trace()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.data.base import Pool
-from madod.equations import energy, energy_margin, l1_invariance
+from madod.equations import energy
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
 from madod.search import LogUniform, Uniform
@@ -116,10 +116,20 @@ def risk(logits: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
 
+def l1_invariance(logits: Tensor, moved: Tensor) -> Tensor:
+    """d(x, x~) = || softmax f(x) - softmax f(x~) ||_1 of every image [MADOD, eq. gi-reg]."""
+    return (logits.softmax(-1) - moved.softmax(-1)).abs().sum(-1)
+
+
 def invariance(clean: Tensor, moved: Tensor) -> Tensor:
-    """R_GI = mean || h(g(x)) - h(g(x~)) ||_1 over images and their restylings [MADOD, eq. gi-reg]."""
+    """R_GI = mean d(x, x~) over images and their restylings, both through the task's head [MADOD, eq. gi-reg]."""
     views = moved.shape[1] // clean.shape[1]
-    return l1_invariance(clean.repeat(1, views, 1).flatten(0, 1), moved.flatten(0, 1)).mean()
+    return l1_invariance(clean.repeat(1, views, 1), moved).mean()
+
+
+def energy_margin(known: Tensor, unknown: Tensor, margin_in: float, margin_out: float) -> Tensor:
+    """R_OOD = mean relu(E_in - m_I)^2 + mean relu(m_O - E_out)^2 [MADOD, eq. ood-reg; Liu et al. 2020, eq. 8]."""
+    return torch.relu(known - margin_in).square().mean() + torch.relu(margin_out - unknown).square().mean()
 
 
 def narrowed(psi: Params, sets: Sets) -> Params:
@@ -171,7 +181,10 @@ class MADOD(Algorithm):
         return {name: torch.stack([each[name] for each in terms]).sum() for name in terms[0]}
 
     def outer_terms(self, sets: Sets) -> Terms:
-        """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi'), summed over the tasks [MADOD, eq. outer-loss]."""
+        """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi'), summed over the tasks [MADOD, eq. outer-loss].
+
+        Ours, and 0 in the paper: + w R_GI(Q; psi'), w the outer invariance; lambda_2 may grow (`margin_weight`).
+        """
         how = self.config
         psi = narrowed(self.heads(sets.tasks), sets) if how.own_outputs else self.heads(sets.tasks)
         psi = self.adapted(psi, sets, steps=how.inner_steps, first_order=how.first_order)

@@ -8,10 +8,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
-from madod.equations import kl_invariance
 from madod.models.classifier import Setting
 from madod.search import Uniform
 from madod.tasks import Batch
+
+
+def kl_invariance(logits: Tensor, moved: Tensor) -> Tensor:
+    """d(x, x~) = KL(softmax f(x) || softmax f(x~)) of every image; finite however saturated [Robey et al. 2021]."""
+    p, q = logits.log_softmax(-1), moved.log_softmax(-1)
+    return (p.exp() * (p - q)).sum(-1)
 
 
 def dual_ascent(dual: Tensor, gap: Tensor, rate: float, slack: float) -> Tensor:

@@ -16,8 +16,8 @@ from torch.nn.utils import skip_init
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import stepped, virtual_step
-from madod.meta import Params
+from madod.equations import stepped
+from madod.meta import Params, step
 from madod.models.classifier import Classifier, Outputs, Setting
 from madod.search import LogUniform
 from madod.tasks import Batch, Rows, gather
@@ -121,7 +121,7 @@ class MEDIC(Algorithm):
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
         train = self.risk(theta, seen)
-        meta = self.risk(virtual_step(theta, train, lr=how.inner_lr, first_order=how.first_order), fresh)
+        meta = self.risk(step(theta, train, lr=how.inner_lr, first_order=how.first_order), fresh)
         return {"loss": train + meta, "train": train, "meta": meta}
 
     def risk(self, theta: Params, batch: Batch) -> Tensor:

@@ -60,12 +60,12 @@ def distance(a: Tensor, b: Tensor) -> Tensor:
 
 
 def adversarial_loss(judgements: list[Tensor]) -> Tensor:
-    """mean (D(x~) - 1)^2, summed over scales: restylings should pass for real [Mao et al. 2017, eq. 9]."""
+    """adv(x~) = mean (C(x~) - 1)^2, summed over scales, C the discriminator [Mao et al. 2017, eq. 9]."""
     return torch.stack([(wide(judgement) - 1).square().mean() for judgement in judgements]).sum()
 
 
 def discriminator_loss(fake: list[Tensor], real: list[Tensor]) -> Tensor:
-    """L_D = mean D(x~)^2 + mean (D(x) - 1)^2, summed over scales [Mao et al. 2017, eq. 9]."""
+    """L_C = mean C(x~)^2 + mean (C(x) - 1)^2, summed over scales [Mao et al. 2017, eq. 9]."""
     return torch.stack([wide(judgement).square().mean() for judgement in fake]).sum() + adversarial_loss(real)
 
 
@@ -121,8 +121,8 @@ class Munit(nn.Module):
     def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
         """L_G and its parts, with the restyled images.
 
-        L_G = adv(x~) + 10 |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + 10 |D(E_s(x~), E_v(x)) - x|,
-        x~ = D(E_s(x), v).
+        L_G = adv(x~) + w |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + w |D(E_s(x~), E_v(x)) - x|,
+        x~ = D(E_s(x), v), D the decoder.
         """
         run = self.compute
         content, style = run(self.content_encoder, x), run(self.style_encoder, x)
@@ -151,7 +151,7 @@ class Munit(nn.Module):
         return Recorded()
 
     def both_steps(self, x: Tensor, v: Tensor) -> Terms:
-        """Step the generator down L_G, then the discriminator down L_D; return their terms."""
+        """Step the generator down L_G, then the discriminator down L_C; return their terms."""
         passes = [
             Pass(*part, len(part[0]) / len(x)) for part in zip(x.split(at_once(x)), v.split(at_once(x)), strict=True)
         ]
