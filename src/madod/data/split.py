@@ -43,7 +43,7 @@ def split(
         dataset.check_domain(test_domain)
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
-    hidden |= _unseen_classes(dataset, sources, test_domain) - hidden
+    hidden |= _unseen_classes(dataset, sources, test_domain)
     known = _known_classes(dataset, hidden)
     seen = _pool(dataset, sources, hidden, known)
     held = _held_out(seen, holdout, split_seed)
