@@ -36,12 +36,11 @@ def _named(word: str) -> Iterable[Path]:
 
 def _inside(folder: Path) -> Iterable[Path]:
     """Return what walks a folder: its pictures, then those of its folders, in order of their names."""
-    from madod.data.folder import files_below
-    from madod.data.images import is_picture
+    from madod.data.folder import pictures_below
 
-    if not any(is_picture(file) for file in files_below(folder, set())):
+    if not any(pictures_below(folder)):
         raise InputError(f"the folder {folder} has no pictures in it: give a file, or a folder with pictures")
-    return (file for file in files_below(folder, set()) if is_picture(file))
+    return pictures_below(folder)
 
 
 def listed() -> Iterator[Path]:

@@ -91,7 +91,7 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[Picture]:
     pictures, others = [], Counter[str]()
     for domain in listing(root).folders:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
-            for file in files_below(label, {_place(root), _place(domain)}):
+            for file in _files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
                     pictures.append(Picture(_folder_name(domain), _folder_name(label), file))
                 else:
@@ -131,7 +131,12 @@ def listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+def pictures_below(folder: Path) -> Iterator[Path]:
+    """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names."""
+    return filter(is_picture, _files_below(folder, set()))
+
+
+def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     """Yield the files at any depth; a link back to a folder already seen is not followed."""
     if _place(folder) in seen:
         return
@@ -139,7 +144,7 @@ def files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
     folders, files = listing(folder)
     yield from files
     for inner in folders:
-        yield from files_below(inner, seen)
+        yield from _files_below(inner, seen)
 
 
 def _place(folder: Path) -> tuple[int, int]:

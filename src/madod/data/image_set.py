@@ -10,8 +10,8 @@ import torch
 
 from madod.data.base import Domain
 from madod.data.cache import Progress, cache_dir, decoded
-from madod.data.folder import MIN_SIZE, Picture, report_bad
-from madod.data.layout import archives, folder_in, homes, pictures_below, unpacked
+from madod.data.folder import MIN_SIZE, Picture, pictures_below, report_bad
+from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
 from madod.errors import InputError
 
@@ -89,12 +89,12 @@ class ImageSet(Published):
 
     def _pictures(self, domain: str, folder: Path) -> list[Picture]:
         labels = {name: label for label in self.classes for name in (label.lower(), *self.also.get(label, ()))}
-        below = pictures_below(folder)
+        below = [(file.relative_to(folder).parts[:-1], file) for file in sorted(pictures_below(folder))]
         tops = {between[0].lower() for between, _ in below if between}
         group = next((group for group in self.parts if tops & set(group)), ())
         pictures, others = [], Counter[str]()
         for between, file in below:
-            inner = between[1:] if group and between and between[0].lower() in group else between if not group else ()
+            inner = _within(group, between)
             if inner and inner[0].lower() in labels:
                 pictures.append(Picture(domain, labels[inner[0].lower()], file))
             else:
@@ -105,3 +105,12 @@ class ImageSet(Published):
             kinds = ", ".join(f"{count} in {name}" for name, count in sorted(others.items()))
             log.warning("left out pictures of %s that lie in no folder of a class: %s", folder, kinds)
         return pictures
+
+
+def _within(group: tuple[str, ...], between: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the folders on the way to a picture without the part of its domain; none where it lies in no part."""
+    if not group:
+        return between
+    if between and between[0].lower() in group:
+        return between[1:]
+    return ()

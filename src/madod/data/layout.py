@@ -12,8 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from madod.data.folder import files_below, listing
-from madod.data.images import is_picture
+from madod.data.folder import listing
 from madod.errors import InputError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -75,9 +74,3 @@ def _extract(archive: Path, folder: Path) -> None:
     else:
         with tarfile.open(archive) as content:
             content.extractall(folder, filter="data")
-
-
-def pictures_below(folder: Path) -> list[tuple[tuple[str, ...], Path]]:
-    """Return every picture below a folder with the names of the folders in between, sorted."""
-    files = sorted(file for file in files_below(folder, set()) if is_picture(file))
-    return [(file.relative_to(folder).parts[:-1], file) for file in files]

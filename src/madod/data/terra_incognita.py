@@ -8,9 +8,8 @@ from typing import Any
 from madod.data.base import DATASETS
 from madod.data.cache import Progress
 from madod.data.download import Source
-from madod.data.folder import Picture, files_below, listing
+from madod.data.folder import Picture, listing, pictures_below
 from madod.data.image_set import ImageSet
-from madod.data.images import is_picture
 from madod.data.layout import folder_in
 from madod.data.published import Absent, Census
 from madod.errors import InputError
@@ -80,7 +79,7 @@ class TerraIncognita(ImageSet):
 
     def _annotated(self, places: Sequence[Path]) -> dict[str, set[Picture]]:
         annotations = [f for place in places for f in listing(place).files if f.suffix == ".json"]
-        files = {file.name: file for place in places for file in files_below(place, set()) if is_picture(file)}
+        files = {file.name: file for place in places for file in pictures_below(place)}
         found: dict[str, set[Picture]] = {domain: set() for domain in self.domains}
         for place, label, name in (row for file in annotations for row in _rows(file)):
             if place in found and label in self.classes and name in files:

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from madod.data.folder import pictures_below
 from madod.data.images import BadImage
 from madod.errors import InputError
 from madod.predict import Model
-from madod.predict.findings import inside
 
 
 class Strangers(NamedTuple):
@@ -31,14 +31,14 @@ def kept_apart(folder: Path, root: Path | None) -> Path:
         own, seen = folder.resolve(), root.resolve()
         if own == seen or seen in own.parents or own in seen.parents:
             raise InputError(f"--ood-folder {folder} and the training folder {root} overlap: keep the unknowns apart")
-    if not inside(folder):
+    if not any(pictures_below(folder)):
         raise InputError(f"--ood-folder {folder} has no pictures in it: put some there that show nothing known")
     return folder
 
 
 def scored(model: Model, folder: Path) -> Strangers:
     """Return what a model says of every picture in a folder."""
-    answers = list(model.predict_iter(inside(folder)))
+    answers = list(model.predict_iter(sorted(pictures_below(folder))))
     scores = [answer.score for answer in answers if not isinstance(answer, BadImage)]
     unreadable = tuple(str(answer) for answer in answers if isinstance(answer, BadImage))
     held = [] if model.held_scores is None else model.held_scores.tolist()

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.data.base import UNKNOWN
-from madod.data.folder import Picture, files_below, find_pictures, listing
+from madod.data.folder import Picture, find_pictures, listing, pictures_below
 from madod.data.images import is_picture
 from madod.errors import InputError
 
@@ -100,7 +100,7 @@ def labelled(root: Path) -> list[Picture]:
     except InputError:
         folders = listing(root).folders if root.is_dir() else []
         names = [(unicodedata.normalize("NFC", folder.name), folder) for folder in folders]
-        found = [Picture(root.name, name, file) for name, folder in names for file in sorted(inside(folder))]
+        found = [Picture(root.name, name, file) for name, folder in names for file in sorted(pictures_below(folder))]
         if root.is_dir() and not found and any(map(is_picture, listing(root).files)):
             raise InputError(
                 f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown "
@@ -109,8 +109,3 @@ def labelled(root: Path) -> list[Picture]:
         if not found:
             raise
         return found
-
-
-def inside(folder: Path) -> list[Path]:
-    """Return the pictures at any depth of a folder, in order of their names."""
-    return sorted(file for file in files_below(folder, set()) if is_picture(file))
