@@ -11,8 +11,9 @@ from madod.data.digits import Digits
 from madod.data.split import split
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError
-from madod.evaluation.evaluate import KEEP, evaluate, evaluate_stored
+from madod.evaluation.evaluate import evaluate, evaluate_stored
 from madod.evaluation.outputs import load_outputs, save_outputs
+from madod.evaluation.threshold import KEEP
 from madod.models.backbones import build
 
 STORABLE = [name for name in DETECTORS if name not in ("odin", "own")]

@@ -14,9 +14,6 @@ from madod.evaluation.metrics import classification, detection
 from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
 
-KEEP = 0.95
-"""Share of held-out source images that a threshold lets pass as known."""
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -77,7 +74,7 @@ def known(stored: Stored) -> Fit:
 def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str, Tensor]) -> None:
     """Put a fitted detector, its threshold and its measures into the result."""
     result.detectors[name] = detector
-    result.thresholds[name] = threshold(scores["val"], KEEP)
+    result.thresholds[name] = threshold(scores["val"])
     if "target" in scores:
         predicted = result.stored.outputs["target"].logits.argmax(1)
         result.scores[name] = scores["target"]

@@ -49,10 +49,10 @@ def base_rate(unknown: ArrayLike) -> float:
     return float(np.asarray(unknown, dtype=bool).mean())
 
 
-def fpr95(scores: ArrayLike, unknown: ArrayLike, keep: float = 0.95) -> float:
+def fpr95(scores: ArrayLike, unknown: ArrayLike) -> float:
     """Share of unknowns that pass for known at the threshold that keeps 95 % of the known."""
     scores, unknown = checked(scores), np.asarray(unknown, dtype=bool)
-    return float((scores[unknown] <= threshold(scores[~unknown], keep)).mean())
+    return float((scores[unknown] <= threshold(scores[~unknown])).mean())
 
 
 def oscr(scores: ArrayLike, y: ArrayLike, predicted: ArrayLike) -> float:

@@ -5,8 +5,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from madod.errors import InputError
 
+KEEP = 0.95
+"""Share of known images that a threshold lets pass unless another is asked for."""
 
-def threshold(scores: ArrayLike, keep: float = 0.95) -> float:
+
+def threshold(scores: ArrayLike, keep: float = KEEP) -> float:
     """Return the smallest score that a share `keep` or more of the images do not exceed; what does is unknown."""
     ascending = np.sort(checked(scores))
     if not len(ascending):

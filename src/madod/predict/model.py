@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from madod.data.images import BadImage, Pixels
 from madod.detectors.base import Detector
 from madod.errors import InputError
-from madod.evaluation.threshold import threshold
+from madod.evaluation.threshold import KEEP, threshold
 from madod.predict import saved
 from madod.predict.card import Card, Checked
 from madod.predict.examine import Examined, examine
@@ -82,7 +82,7 @@ class Model:
             raise InputError("a threshold is a number, and this one is not: take one from the scores of pictures")
         self.card = replace(self.card, threshold=float(value))
 
-    def set_threshold(self, keep: float = 0.95) -> float:
+    def set_threshold(self, keep: float = KEEP) -> float:
         """Set the threshold so that this share of held-out training pictures passes as known, and return it.
 
         >>> model = madod.load("my_model/")
