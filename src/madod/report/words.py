@@ -38,7 +38,7 @@ ALGORITHMS = {
 }
 
 DETECTORS = {
-    "msp": Word("MSP", "one minus the highest class probability"),
+    "msp": Word("MSP", "minus the logarithm of the highest class probability"),
     "energy": Word("Energy", "how little the network responds with any class at all"),
     "ddu": Word("DDU", "how rare the picture's features are among the training features"),
     "own": Word("own score", "what the method itself says of unknown pictures"),
