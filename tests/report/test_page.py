@@ -60,6 +60,12 @@ def read(html: str) -> Reader:
     return reader
 
 
+def judged(reader: Reader) -> list[int]:
+    """Return the numbers of the target pictures that stand with their verdicts, as often as they do."""
+    texts = [attributes.get("alt") or "" for tag, attributes in reader.tags if tag == "img"]
+    return [int(found[1]) for text in texts if (found := re.match(r"Target picture (\d+):", text))]
+
+
 @pytest.fixture(scope="module")
 def page() -> Page:
     return demo(60)
@@ -160,7 +166,12 @@ def test_a_detector_may_be_missing(page: Page):
 
 def test_no_detector_at_all_leaves_the_rest(page: Page):
     bare = dataclasses.replace(page.cells[0], metrics={"accuracy": 0.5}, scores={}, history=())
-    read(demo_page(dataclasses.replace(page, cells=(bare,))))
+    reader = read(demo_page(dataclasses.replace(page, cells=(bare,))))
+    for rest in ("What training saw, and what it never saw", "The result", "50.0", "Where the network puts them"):
+        assert rest in reader.words
+    assert "Telling the unknown from the known" not in reader.words
+    assert "The pictures themselves" not in reader.words
+    assert judged(reader) == []
 
 
 @pytest.mark.parametrize("n", [1, 3, 12])
@@ -174,7 +185,11 @@ def test_few_pictures_are_enough(n: int):
         )
         for cell in few.cells
     )
-    read(demo_page(dataclasses.replace(few, cells=cells, images=few.images[:n])))
+    reader = read(demo_page(dataclasses.replace(few, cells=cells, images=few.images[:n])))
+    # both algorithms show every picture among their most and among their least unknown ones
+    assert sorted(judged(reader)) == sorted([*range(n)] * 2 * len(cells))
+    for rest in ("The result", "Telling the unknown from the known", "Where the network puts them"):
+        assert rest in reader.words
 
 
 def test_nothing_wrong_and_nothing_unknown(page: Page):
