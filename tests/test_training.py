@@ -349,7 +349,7 @@ def test_a_learner_that_goes_on_keeps_its_optimisers_tensors_where_they_are(tmp_
     method, source, rng = toy_algorithm("erm"), toy_pool(), np.random.default_rng(0)
     train(method, source, rng, steps=5, out=tmp_path, identity="a")
     held = [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()]
-    train(method, source, np.random.default_rng(9), steps=STEPS, out=tmp_path, identity="a")
+    train(method, source, rng, steps=STEPS, out=tmp_path, identity="a")
     assert [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()] == held
     whole = toy_algorithm("erm")
     train(whole, source, np.random.default_rng(0), steps=STEPS, out=tmp_path / "whole", identity="a")

@@ -84,7 +84,7 @@ def train(
     cadence: Cadence = USUAL,
     before: Seconds | None = None,
 ) -> History:
-    """Train to `steps`, resuming from `out/checkpoint.safetensors` where there is one, and return the history.
+    """Train to `steps` and return the history; a fresh learner resumes from `out/checkpoint.safetensors`, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
     generators and the history, and batches depend on the generators alone. `identity` names all that decides the
@@ -93,7 +93,7 @@ def train(
     """
     file, start = out / CHECKPOINT, time.monotonic()
     earlier = spent(file).get("training", 0.0)
-    history = load_checkpoint(file, learner, rng, identity) if file.exists() else []
+    history = load_checkpoint(file, learner, rng, identity) if file.exists() and learner.step == 0 else []
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
@@ -164,11 +164,7 @@ MACHINE = ("fused", "capturable", "foreach")
 
 
 def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
-    """Put learner and generators back to where a checkpoint left them; a learner that is there already stays as it is.
-
-    That one goes on in the process that left the checkpoint, perhaps with a recording of its steps, which writes to the
-    optimiser's tensors where they are.
-    """
+    """Put learner and generators back to where a checkpoint left them."""
     tensors, texts = read_tensors(file, learner.rng.device)
     try:
         facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
@@ -177,8 +173,6 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     if facts["identity"] != identity:
         raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
     rng.bit_generator.state = facts["rng"]
-    if learner.step == facts["step"]:
-        return history
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
         state: dict[int, dict[str, Tensor]] = {}

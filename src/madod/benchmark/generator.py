@@ -129,10 +129,11 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
     architecture, config = preset(source.shape)
     munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED, compute=compute)
     munit.to(source.device)
+    rng = np.random.default_rng(SEED)
 
     def to(step: int) -> None:
         train(
-            munit, source, np.random.default_rng(SEED),
+            munit, source, rng,
             steps=step, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
         )  # fmt: skip
 
