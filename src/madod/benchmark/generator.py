@@ -29,6 +29,8 @@ from madod.translation.judge import Bounds, Judgement, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
 
+FORM, JUDGEMENT = 2, 3
+"""Versions of G's layers and of how it is judged: one made by others is not taken from the cache."""
 SEED = 0
 """G belongs to a split, not to a run: all seeds of a split share it."""
 JUDGE_STEPS = 150
@@ -80,16 +82,12 @@ def generator(
     train the same one: the second waits for the first, and goes on where it was killed. `restyling` is how it computes
     afterwards, if not as in training; `compiled` has its training compiled however few the steps.
     """
-    architecture, config = preset(split.source.shape)
-    facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
-    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": 3, "form": 2}
-    facts |= {"precision": compute.precision} if compute.precision != "float32" else {}
-    start = [] if weights is None else [weights.sha256]
     large = min(split.source.shape[1:]) >= LARGE
     small = large and weights is None
     examiner = _judge_config(weights, JUDGE_BATCH if large and not small else None)
-    facts |= {"judge": ["small_cnn" if small else backbone, JUDGE_STEPS, examiner, asdict(augment), *start]}
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    start = [] if weights is None else [weights.sha256]
+    judged_by = ["small_cnn" if small else backbone, JUDGE_STEPS, examiner, asdict(augment), *start]
+    key = _key(split, steps, compute.precision, judged_by)
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
@@ -100,7 +98,7 @@ def generator(
             brief = replace(compute, compiled=False)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
             munit = _trained(split, steps, folder, key, progress, long)
-            frozen = freeze(munit, architecture, brief).to(split.source.device)
+            frozen = freeze(munit, preset(split.source.shape)[0], brief).to(split.source.device)
             save(frozen, folder / "generator.safetensors")
             net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
@@ -112,6 +110,15 @@ def generator(
     outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
     translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
     return Generator(translate, outcome, folder / "grid.png", waited, earlier)
+
+
+def _key(split: Split, steps: int, precision: str, judged_by: list[Any]) -> str:
+    """Return a hash of all that decides a G and its judgement."""
+    architecture, config = preset(split.source.shape)
+    facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
+    facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": JUDGEMENT, "form": FORM}
+    facts |= {"judge": judged_by} | ({"precision": precision} if precision != "float32" else {})
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def settled(curve: Sequence[float]) -> bool:
