@@ -10,7 +10,7 @@ from madod.errors import InputError
 from madod.fitting import choose as room
 from madod.fitting.check import FALLBACK, Fold, best_detector, fold_spec
 from madod.fitting.choose import Wishes, choose
-from madod.fitting.estimate import Estimate, told
+from madod.fitting.estimate import Pace, told
 
 FIELDS = ("lr", "batch", "tasks", "shots")
 
@@ -84,8 +84,8 @@ def test_the_detector_is_the_best_over_the_folds():
 
 def test_lengths_of_time_are_told_in_words():
     spec = RunSpec("d", None, (), "erm", steps=100, translate_steps=10)
-    assert Estimate(0.5, 0.0).seconds(spec) == 50
-    assert Estimate(0.5, 2.0).seconds(spec) == 50 + 20 + 150 * 0.5
+    assert Pace(0.5, 0.0).seconds(spec) == 50
+    assert Pace(0.5, 2.0).seconds(spec) == 50 + 20 + 150 * 0.5
     assert [told(n) for n in (0.2, 7.6, 44, 89, 600, 9000)] == [
         "about 1 seconds", "about 8 seconds", "about 40 seconds", "about 90 seconds", "about 10 minutes",
         "about 2.5 hours",

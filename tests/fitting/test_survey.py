@@ -71,12 +71,12 @@ def test_what_is_kept_apart_has_no_say_in_the_size(tmp_path):
 
 
 def test_only_files_of_one_length_are_read(tmp_path, monkeypatch):
-    from madod.data.folder import Picture
+    from madod.data.folder import LabelledFile
     from madod.fitting import survey as room
 
     short, long = tmp_path / "a.png", tmp_path / "b.png"
     short.write_bytes(b"1")
     long.write_bytes(b"12")
     monkeypatch.setattr(room, "_digest", lambda path: pytest.fail("read"))
-    gone = Picture("d", "c", tmp_path / "gone.png")
-    assert list(identical([Picture("d", "c", short), Picture("d", "c", long), gone, gone])) == []
+    gone = LabelledFile("d", "c", tmp_path / "gone.png")
+    assert list(identical([LabelledFile("d", "c", short), LabelledFile("d", "c", long), gone, gone])) == []

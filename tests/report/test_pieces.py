@@ -10,7 +10,7 @@ from madod.report.html import Markup, join, table, tag
 from madod.report.pictures import LARGEST, picture, png
 from madod.report.results import marked, percent
 from madod.report.table import MISSING
-from madod.report.verdicts import OUTCOMES, outcomes
+from madod.report.verdicts import KINDS, kinds
 from madod.report.words import listed
 
 from .synthetic import demo
@@ -74,7 +74,7 @@ def test_pictures_keep_their_pixels_unless_large():
 
 def test_outcomes_agree_with_a_plain_loop():
     cell = demo().cells[1]
-    for i, kind in enumerate(outcomes(cell, "energy")):
+    for i, kind in enumerate(kinds(cell, "energy")):
         flagged = cell.scores["energy"][i] > cell.threshold["energy"]
         if cell.y[i] < 0:
             expected = "caught" if flagged else "missed"
@@ -82,4 +82,4 @@ def test_outcomes_agree_with_a_plain_loop():
             expected = "false alarm"
         else:
             expected = "right label" if cell.predicted[i] == cell.y[i] else "wrong label"
-        assert OUTCOMES[kind].name == expected
+        assert KINDS[kind].name == expected

@@ -30,7 +30,7 @@ from madod.errors import InputError
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]
+Counted = Callable[[int, int], None]
 """Called with the number of pictures decoded so far and the number of all."""
 
 VERSION = 1
@@ -52,9 +52,7 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "madod"
 
 
-def decoded(
-    files: Sequence[Path], size: int, *, cache: Path | None = None, progress: Progress | None = None
-) -> Decoded:
+def decoded(files: Sequence[Path], size: int, *, cache: Path | None = None, progress: Counted | None = None) -> Decoded:
     """Return all pictures at one size, in order, from the cache where the same contents have been decoded before."""
     cache = cache or cache_dir()
     found = stamps(files, cache)
@@ -106,7 +104,7 @@ class _Cached:
             return bad
         return None
 
-    def build(self, progress: Progress | None) -> tuple[Tensor, dict[int, BadImage]]:
+    def build(self, progress: Counted | None) -> tuple[Tensor, dict[int, BadImage]]:
         """Decode, or wait for the process that is decoding the same, and return what `load` then finds."""
         with _writing(self.cache):
             self.cache.mkdir(parents=True, exist_ok=True)
@@ -117,7 +115,7 @@ class _Cached:
         images = np.load(self.folder / "images.npy", mmap_mode="c", allow_pickle=False)
         return torch.from_numpy(images), bad
 
-    def _publish(self, progress: Progress | None) -> dict[int, BadImage]:
+    def _publish(self, progress: Counted | None) -> dict[int, BadImage]:
         log.info("decoding %d pictures to %d px into %s", len(self.entries), self.size, self.folder)
         for leftover in self.cache.glob(f"{self.key}.part-*"):  # of killed processes: the lock is ours
             shutil.rmtree(leftover, ignore_errors=True)
@@ -131,7 +129,7 @@ class _Cached:
             shutil.rmtree(part, ignore_errors=True)
         return bad
 
-    def _write(self, part: Path, progress: Progress | None) -> dict[int, BadImage]:
+    def _write(self, part: Path, progress: Counted | None) -> dict[int, BadImage]:
         """Decode every picture into its row, then close the gaps that those left which cannot be read."""
         file = part / "images.npy"
         with file.open("wb") as out:
@@ -148,7 +146,7 @@ class _Cached:
             _to_disk(out_bad)
         return bad
 
-    def _decode(self, array: Array, progress: Progress | None) -> Iterator[Refusal]:
+    def _decode(self, array: Array, progress: Counted | None) -> Iterator[Refusal]:
         """Yield what cannot be read; in several processes where there is enough to do."""
         crew = Crew(array) if worthwhile(self.entries) else None
         handful, work = (HANDFUL, crew.decode) if crew else (1, partial(decode, array))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 
 from madod.data.base import DATASETS, Domain, DomainDataset
-from madod.data.cache import Progress, decoded
+from madod.data.cache import Counted, decoded
 from madod.data.images import BadImage, dimensions, is_picture
 from madod.errors import InputError
 
@@ -23,7 +23,7 @@ _IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCL
 _SAMPLE = 256
 
 
-class Picture(NamedTuple):
+class LabelledFile(NamedTuple):
     """A picture file, its domain and its class."""
 
     domain: str
@@ -55,7 +55,7 @@ class Folder(DomainDataset):
         size: int | None = None,
         skip_bad: bool = False,
         cache: Path | None = None,
-        progress: Progress | None = None,
+        progress: Counted | None = None,
         test_domain: str | None = None,
         ood_classes: Sequence[str] = (),
     ) -> None:
@@ -84,7 +84,7 @@ class Folder(DomainDataset):
         return Domain(domain, self._images[rows], self._labels[rows], self._labels[rows])
 
 
-def find_pictures(root: Path, *, warn: bool = True) -> list[Picture]:
+def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
     """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out."""
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
@@ -93,7 +93,7 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[Picture]:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
             for file in _files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
-                    pictures.append(Picture(_folder_name(domain), _folder_name(label), file))
+                    pictures.append(LabelledFile(_folder_name(domain), _folder_name(label), file))
                 else:
                     others[file.suffix or file.name] += 1
     if not pictures:
@@ -188,7 +188,7 @@ def _warn_of_others(root: Path, others: Counter[str]) -> None:
         log.warning("left out files of %s that do not end like pictures: %s", root, kinds)
 
 
-def _require_two(pictures: Sequence[Picture], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sorted domains and classes, two of each at least."""
     domains = tuple(sorted({picture.domain for picture in pictures}))
     classes = tuple(sorted({picture.label for picture in pictures}))
@@ -212,13 +212,15 @@ def report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> No
     )
 
 
-def _span(pictures: Sequence[Picture], domain: str) -> slice:
+def _span(pictures: Sequence[LabelledFile], domain: str) -> slice:
     """Return where a domain's pictures lie in a sequence sorted by domain."""
     rows = [k for k, picture in enumerate(pictures) if picture.domain == domain]
     return slice(rows[0], rows[-1] + 1)
 
 
-def _warn_of_missing(pictures: Iterable[Picture], domains: Sequence[str], classes: Sequence[str], name: str) -> None:
+def _warn_of_missing(
+    pictures: Iterable[LabelledFile], domains: Sequence[str], classes: Sequence[str], name: str
+) -> None:
     present = {(picture.domain, picture.label) for picture in pictures}
     for domain in domains:
         for label in classes:

@@ -9,8 +9,8 @@ from typing import ClassVar
 import torch
 
 from madod.data.base import Domain
-from madod.data.cache import Progress, cache_dir, decoded
-from madod.data.folder import MIN_SIZE, Picture, pictures_below, report_bad
+from madod.data.cache import Counted, cache_dir, decoded
+from madod.data.folder import MIN_SIZE, LabelledFile, pictures_below, report_bad
 from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
 from madod.errors import InputError
@@ -37,7 +37,7 @@ class ImageSet(Published):
         size: int = 224,
         skip_bad: bool = False,
         cache: Path | None = None,
-        progress: Progress | None = None,
+        progress: Counted | None = None,
     ) -> None:
         if size < MIN_SIZE:
             raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
@@ -48,7 +48,7 @@ class ImageSet(Published):
         self.pictures = {domain: sorted(pictures) for domain, pictures in self.find().items()}
         self._read: dict[str, Domain] = {}
 
-    def find(self) -> Mapping[str, Iterable[Picture]]:
+    def find(self) -> Mapping[str, Iterable[LabelledFile]]:
         """Return the pictures of every domain; reads names only, and unpacks archives where folders are missing."""
         found = {domain: self._folder(domain) for domain in self.domains}
         missing = [domain for domain, folder in found.items() if folder is None]
@@ -87,7 +87,7 @@ class ImageSet(Published):
                 return folder
         return None
 
-    def _pictures(self, domain: str, folder: Path) -> list[Picture]:
+    def _pictures(self, domain: str, folder: Path) -> list[LabelledFile]:
         labels = {name: label for label in self.classes for name in (label.lower(), *self.also.get(label, ()))}
         below = [(file.relative_to(folder).parts[:-1], file) for file in sorted(pictures_below(folder))]
         tops = {between[0].lower() for between, _ in below if between}
@@ -96,7 +96,7 @@ class ImageSet(Published):
         for between, file in below:
             inner = _within(group, between)
             if inner and inner[0].lower() in labels:
-                pictures.append(Picture(domain, labels[inner[0].lower()], file))
+                pictures.append(LabelledFile(domain, labels[inner[0].lower()], file))
             else:
                 others["/".join(between) or "."] += 1
         if not pictures:

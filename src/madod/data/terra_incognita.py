@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from madod.data.base import DATASETS
-from madod.data.cache import Progress
+from madod.data.cache import Counted
 from madod.data.download import Source
-from madod.data.folder import Picture, listing, pictures_below
+from madod.data.folder import LabelledFile, listing, pictures_below
 from madod.data.image_set import ImageSet
 from madod.data.layout import folder_in
 from madod.data.published import Absent, Census
@@ -60,7 +60,7 @@ class TerraIncognita(ImageSet):
         skip_bad: bool = False,
         drop_empty: bool = False,
         cache: Path | None = None,
-        progress: Progress | None = None,
+        progress: Counted | None = None,
     ) -> None:
         super().__init__(root, size=size, skip_bad=skip_bad, cache=cache, progress=progress)
         if drop_empty:
@@ -68,7 +68,7 @@ class TerraIncognita(ImageSet):
             self.census = ()  # counts are official with "empty" only
             self.pictures = {d: [p for p in found if p.label != "empty"] for d, found in self.pictures.items()}
 
-    def find(self) -> Mapping[str, Iterable[Picture]]:
+    def find(self) -> Mapping[str, Iterable[LabelledFile]]:
         """Return the pictures in folders of locations and classes or, where there are none, by the annotations."""
         names = [name for domain in self.domains for name in (domain.lower(), *self.also[domain])]
         if not folder_in(self.places(), names):
@@ -77,13 +77,13 @@ class TerraIncognita(ImageSet):
                     return annotated
         return super().find()
 
-    def _annotated(self, places: Sequence[Path]) -> dict[str, set[Picture]]:
+    def _annotated(self, places: Sequence[Path]) -> dict[str, set[LabelledFile]]:
         annotations = [f for place in places for f in listing(place).files if f.suffix == ".json"]
         files = {file.name: file for place in places for file in pictures_below(place)}
-        found: dict[str, set[Picture]] = {domain: set() for domain in self.domains}
+        found: dict[str, set[LabelledFile]] = {domain: set() for domain in self.domains}
         for place, label, name in (row for file in annotations for row in _rows(file)):
             if place in found and label in self.classes and name in files:
-                found[place].add(Picture(place, label, files[name]))
+                found[place].add(LabelledFile(place, label, files[name]))
         missing = [domain for domain, pictures in found.items() if not pictures]
         if missing and len(missing) < len(found):
             raise Absent(f"{self.name} in {self.root} has no annotated pictures of {', '.join(missing)}: {self.wanted}")

@@ -27,7 +27,7 @@ TIMED = 2
 """Steps that are timed, after one that is not."""
 
 
-class Estimate(NamedTuple):
+class Pace(NamedTuple):
     """Seconds that one step takes, and a step of G where there is one; nothing is cached yet, or it is shorter."""
 
     step: float
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
         return spec.steps * self.step + (spec.translate_steps or MOST) * self.generator_step + judge
 
 
-def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Estimate:
+def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Pace:
     """Take a few steps, which leave nothing behind."""
     parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
     source, how = parts.source.to(device), replace(compute(dataset.shape, device, spec.precision), compiled=False)
@@ -47,11 +47,11 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     config = method.Config(**spec.hparams)
     method.check(config, source)
     translate: nn.Module = plain(dataset.augmentation).translate
-    pace = 0.0
+    generator_step = 0.0
     if method.needs_translate(config) and spec.translate == "munit":
         architecture, sizes = preset(source.shape)
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
-        pace = _pace(munit, source, device)
+        generator_step = _seconds_a_step(munit, source, device)
         translate = freeze(munit, architecture, how).to(device)
     sized = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
     known = Setting(
@@ -62,10 +62,10 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
         spec.steps,
     )
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
-    return Estimate(_pace(learner, source, device), pace)
+    return Pace(_seconds_a_step(learner, source, device), generator_step)
 
 
-def _pace(learner: Learner, source: Pool, device: torch.device) -> float:
+def _seconds_a_step(learner: Learner, source: Pool, device: torch.device) -> float:
     """Return the seconds of a step, the quickest of a few."""
     batches = learner.batches(source, np.random.default_rng(0))
 

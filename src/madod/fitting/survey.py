@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from madod.data.folder import Picture, find_pictures, shorter_sides
+from madod.data.folder import LabelledFile, find_pictures, shorter_sides
 from madod.data.images import BadImage, opened
 
 SCARCE = 10
@@ -106,16 +106,16 @@ def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[
     )
 
 
-def identical(pictures: Iterable[Picture]) -> Iterable[list[Picture]]:
+def identical(pictures: Iterable[LabelledFile]) -> Iterable[list[LabelledFile]]:
     """Yield groups of files with the same content; only files of the same length are read."""
     by_length = _grouped(pictures, lambda picture: str(picture.path.stat().st_size))
     for alike in by_length:
         yield from _grouped(alike, lambda picture: _digest(picture.path))
 
 
-def _grouped(pictures: Iterable[Picture], key: Callable[[Picture], str]) -> list[list[Picture]]:
+def _grouped(pictures: Iterable[LabelledFile], key: Callable[[LabelledFile], str]) -> list[list[LabelledFile]]:
     """Return the groups of two or more pictures with the same key; a file that cannot be read is in none."""
-    groups: dict[str, list[Picture]] = defaultdict(list)
+    groups: dict[str, list[LabelledFile]] = defaultdict(list)
     for picture in pictures:
         try:
             groups[key(picture)].append(picture)
@@ -129,7 +129,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _paths(group: Iterable[Picture]) -> tuple[Path, ...]:
+def _paths(group: Iterable[LabelledFile]) -> tuple[Path, ...]:
     return tuple(picture.path for picture in group)
 
 

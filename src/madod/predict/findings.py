@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.data.base import UNKNOWN
-from madod.data.folder import Picture, find_pictures, listing, pictures_below
+from madod.data.folder import LabelledFile, find_pictures, listing, pictures_below
 from madod.data.images import is_picture
 from madod.errors import InputError
 
@@ -93,14 +93,16 @@ def share(marks: NDArray[np.bool_]) -> float | None:
     return float(marks.mean()) if len(marks) else None
 
 
-def labelled(root: Path) -> list[Picture]:
+def labelled(root: Path) -> list[LabelledFile]:
     """Return the pictures of ROOT/DOMAIN/CLASS, or of ROOT/CLASS as one domain of the root's name."""
     try:
         return find_pictures(root)
     except InputError:
         folders = listing(root).folders if root.is_dir() else []
         names = [(unicodedata.normalize("NFC", folder.name), folder) for folder in folders]
-        found = [Picture(root.name, name, file) for name, folder in names for file in sorted(pictures_below(folder))]
+        found = [
+            LabelledFile(root.name, name, file) for name, folder in names for file in sorted(pictures_below(folder))
+        ]
         if root.is_dir() and not found and any(map(is_picture, listing(root).files)):
             raise InputError(
                 f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown "
