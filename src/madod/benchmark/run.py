@@ -77,33 +77,25 @@ def run(
     are those that the spec names; `ship` names the detector that goes with the saved model; `compiled` has networks
     compiled however few the steps, for processes that do many such runs.
     """
-    if spec.start != (weights.sha256 if weights else ""):
-        raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
-    build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)  # a misfit is refused before G
-    able = compute(dataset.shape, device, spec.precision)
+    refuse_misfits(spec, dataset, weights)
+    fastest = compute(dataset.shape, device, spec.precision)
     reset_peaks(device)
     seconds: dict[str, float] = {}
     past = spent(out / CHECKPOINT)
     with clocked(seconds, "data", past):
-        parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
-        parts = Split(*(pool.to(device) for pool in parts))
+        parts = divided(spec, dataset, device)
         data = {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
-    if not len(parts.val):
-        raise InputError(
-            f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
-            "add more pictures, three of a class in a domain at least"
-        )
     if (out / "record.json").exists():
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
-    config, how = method.Config(**spec.hparams), able.over(spec.steps, least=method.compile_from, insist=compiled)
+    config, how = method.Config(**spec.hparams), fastest.over(spec.steps, least=method.compile_from, insist=compiled)
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
             made = translator(
-                spec, dataset, parts, weights, able,
+                spec, dataset, parts, weights, fastest,
                 compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
             )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
@@ -126,6 +118,24 @@ def run(
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
     return outcome
+
+
+def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None) -> None:
+    """Refuse weights that are not the spec's or that its backbone cannot take, before anything long starts."""
+    if spec.start != (weights.sha256 if weights else ""):
+        raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
+    build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)
+
+
+def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device) -> Split:
+    """Return source, held-out and target images on the device; refuse a dataset that leaves none to hold out."""
+    parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
+    if not len(parts.val):
+        raise InputError(
+            f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
+            "add more pictures, three of a class in a domain at least"
+        )
+    return Split(*(pool.to(device) for pool in parts))
 
 
 def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
