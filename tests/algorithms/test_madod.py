@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from madod.algorithms.madod import MADOD, MadodConfig
+from madod.algorithms.madod import MADOD, MadodConfig, invariance
 from madod.data.augment import NONE
 from madod.models.classifier import Classifier, Setting
 from madod.tasks import Batch, Task, all_units
@@ -111,8 +111,25 @@ def test_meta_gradient_equals_an_independent_loop(fields):
 
 
 def test_views_average_over_restylings():
-    once, thrice = make(), make(views=3)  # a deterministic G: three equal views have the mean of one
-    assert torch.allclose(once.objective(tasks())["loss"], thrice.objective(tasks())["loss"], rtol=1e-12)
+    rng = torch.Generator().manual_seed(2)
+    clean, *views = (torch.randn(2, 5, CLASSES, generator=rng) for _ in range(4))
+    gaps = [(view.softmax(-1)[t, i] - clean.softmax(-1)[t, i]).abs().sum() for view in views
+            for t in range(2) for i in range(5)]  # fmt: skip
+    assert torch.allclose(invariance(clean, torch.cat(views, dim=1)), torch.stack(gaps).mean(), rtol=1e-12)
+
+
+def test_every_view_is_a_restyling_of_its_own():
+    def numbered(images, rng):
+        return images + torch.arange(len(images))[:, None, None, None]  # no two restylings alike
+
+    learner, (task, *_) = make(views=3, outer_invariance=0.5), tasks()
+    learner.setting = learner.setting._replace(translate=numbered)
+    (sets,) = learner.featurize([task])
+    n = len(task.support.x)
+    for view in range(3):
+        moved = learner.net.featurizer(task.support.x + torch.arange(view * n, view * n + n)[:, None, None, None])
+        assert torch.allclose(sets.support_moved[0, view * n : view * n + n], moved)
+    assert sets.query_moved.shape[1] == len(task.query.x)
 
 
 def test_meta_gradient_equals_finite_differences():
