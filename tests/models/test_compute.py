@@ -6,7 +6,7 @@ from torch import nn
 
 from madod.errors import InputError
 from madod.models.backbones import build
-from madod.models.compute import PLAIN, Compute, adam, compute
+from madod.models.compute import PLAIN, Compute, compute
 from madod.models.layers import FrozenBatchNorm, folded
 
 CPU = torch.device("cpu")
@@ -78,7 +78,3 @@ def test_features_are_in_the_format_of_the_head():
     from madod.models.classifier import Classifier
 
     assert Classifier(Half(), 12, 2).features(torch.rand(1, 3, 2, 2)).dtype == torch.float32
-
-
-def test_adam_takes_one_kernel_only_on_a_gpu():
-    assert adam([nn.Parameter(torch.zeros(1))], 0.1).defaults["fused"] is False

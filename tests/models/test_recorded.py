@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from madod.models.compute import adam
+from madod.models.optimizers import adam
 from madod.models.recorded import WARM, Recorded
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels are recorded on a GPU")

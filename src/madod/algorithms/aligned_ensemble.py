@@ -16,6 +16,7 @@ from madod.data.base import Pool
 from madod.equations import mmd, risk_table, stepped, sum_over_pairs
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
+from madod.models.optimizers import sgd
 from madod.search import LogUniform
 from madod.tasks import Batch, minibatches
 
@@ -91,6 +92,4 @@ class AlignedEnsemble(Algorithm):
     def optimizer(self) -> torch.optim.Optimizer:
         """SGD with Nesterov's momentum."""
         how = self.config
-        return torch.optim.SGD(
-            self.parameters(), how.lr, momentum=how.momentum, nesterov=True, weight_decay=how.weight_decay
-        )
+        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay, nesterov=True)

@@ -15,7 +15,7 @@ from madod.data.base import Pool
 from madod.errors import InputError
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
-from madod.models.compute import adam
+from madod.models.optimizers import adam
 from madod.registry import Registry
 from madod.search import LogUniform
 from madod.tasks import Transform, minibatches

@@ -16,6 +16,7 @@ from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cro
 from madod.meta import Params, step
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
+from madod.models.optimizers import sgd
 from madod.search import LogUniform
 from madod.tasks import Batch, minibatches
 
@@ -114,4 +115,4 @@ class DAML(Algorithm):
     def optimizer(self) -> torch.optim.Optimizer:
         """SGD with momentum."""
         how = self.config
-        return torch.optim.SGD(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)
+        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)

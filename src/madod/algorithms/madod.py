@@ -16,6 +16,7 @@ from madod.data.base import Pool
 from madod.equations import energy
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
+from madod.models.optimizers import sgd
 from madod.search import LogUniform, Uniform
 from madod.tasks import Batch, Shelf, Task, all_units, episodes
 
@@ -253,9 +254,7 @@ class MADOD(Algorithm):
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam, or the SGD of the paper's text."""
         if self.config.outer == "sgd":
-            return torch.optim.SGD(
-                self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay
-            )
+            return sgd(self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay)
         return super().optimizer
 
     def deploy(self, source: Pool, rng: np.random.Generator) -> Classifier:

@@ -19,6 +19,7 @@ from madod.data.base import Pool
 from madod.equations import stepped
 from madod.meta import Params, step
 from madod.models.classifier import Classifier, Outputs, Setting
+from madod.models.optimizers import sgd
 from madod.search import LogUniform
 from madod.tasks import Batch, Rows, gather
 
@@ -139,7 +140,7 @@ class MEDIC(Algorithm):
     def optimizer(self) -> torch.optim.Optimizer:
         """SGD with momentum."""
         how = self.config
-        return torch.optim.SGD(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)
+        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)
 
 
 class Cells:

@@ -16,7 +16,7 @@ from madod.algorithms.wild import Mixer, Wild
 from madod.data.base import Pool
 from madod.equations import energy, stepped
 from madod.models.classifier import Setting
-from madod.models.compute import adam
+from madod.models.optimizers import adam, sgd
 from madod.search import Choice, LogUniform
 from madod.tasks import Shelf
 
@@ -177,6 +177,4 @@ class SCONE(Algorithm):
     def sgd(self) -> torch.optim.Optimizer:
         """SGD with Nesterov's momentum."""
         how = self.config
-        return torch.optim.SGD(
-            self.parameters(), how.lr, momentum=how.momentum, nesterov=True, weight_decay=how.weight_decay
-        )
+        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay, nesterov=True)

@@ -2,7 +2,6 @@
 
 import importlib.util
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -76,9 +75,3 @@ def compute(shape: tuple[int, int, int], device: torch.device, precision: str = 
 def usual_precision(size: int, *, gpu: bool) -> Precision:
     """Return bfloat16 where a GPU has it and pictures are large enough for it to pay, else float32."""
     return "bfloat16" if gpu and size >= WORTH_COMPILING and torch.cuda.is_bf16_supported() else "float32"
-
-
-def adam(parameters: Iterable[nn.Parameter], lr: float, **rest: Any) -> torch.optim.Adam:
-    """Return Adam, as one kernel a step where there is a GPU [Kingma & Ba 2015, alg. 1]."""
-    weights = list(parameters)
-    return torch.optim.Adam(weights, lr, fused=weights[0].is_cuda, **rest)

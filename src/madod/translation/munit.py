@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.base import Pool
-from madod.models.compute import PLAIN, Compute, adam
+from madod.models.compute import PLAIN, Compute
+from madod.models.optimizers import adam
 from madod.models.recorded import Recorded
 from madod.tasks import Batch, minibatches
 from madod.translation.blocks import at_once, whole_quarters
