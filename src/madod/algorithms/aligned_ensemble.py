@@ -13,7 +13,7 @@ from torch import Tensor
 from madod.algorithms.base import Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import mmd, risk_table, stepped, sum_over_pairs
+from madod.equations import mmd, risk_table, sum_over_pairs
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.models.optimizers import sgd
@@ -52,6 +52,7 @@ class AlignedConfig(BaseConfig):
 class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
+    falls = (0.7, 0.9)
     Config = AlignedConfig
     config: AlignedConfig
     net: Ensemble
@@ -82,11 +83,6 @@ class AlignedEnsemble(Algorithm):
     @abstractmethod
     def lesson(self, seen: Views, logits: Tensor, y: Tensor) -> Tensor:
         """Return, weighted, what the networks learn beyond risk and alignment: logits (m, d, n, k), labels (d, n)."""
-
-    @property
-    def rate(self) -> float:
-        """A tenth of the learning rate after 70 % of the steps, a hundredth after 90 %."""
-        return stepped(self.config.lr, self.step / self.setting.steps, (0.7, 0.9), 0.1)
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.base import Pool
+from madod.equations import stepped
 from madod.errors import InputError
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
@@ -63,6 +64,8 @@ class Algorithm(nn.Module, ABC):
     compile_from: ClassVar[float] = math.inf
     """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
     """
+    falls: ClassVar[tuple[float, ...]] = ()
+    """Shares of the steps at each of which the learning rate falls to a tenth."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
@@ -113,8 +116,8 @@ class Algorithm(nn.Module, ABC):
 
     @property
     def rate(self) -> float:
-        """The learning rate of the coming step: always the same, unless the method has a schedule."""
-        return self.config.lr
+        """The learning rate of the coming step: the same in all, but for what falls."""
+        return stepped(self.config.lr, self.step / self.setting.steps, self.falls, 0.1)
 
     def update(self, batch: Any) -> Terms:
         """Take one step down the objective and return its terms, detached, still on the device."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cross_entropy, stepped
+from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cross_entropy
 from madod.meta import Params, step
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
@@ -59,6 +59,7 @@ class DamlConfig(BaseConfig):
 class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
+    falls = (0.8,)
     Config = DamlConfig
     config: DamlConfig
     net: Ensemble
@@ -105,11 +106,6 @@ class DAML(Algorithm):
         """sum_m CE(h_m(z_m), q_m) on the Dir-mixup of every network's features."""
         mixed, soft = dir_mixup(seen.features, y, seen.weight.shape[1], own=own, other=other, rng=self.rng)
         return len(mixed) * soft_cross_entropy(seen.classify(mixed), soft)
-
-    @property
-    def rate(self) -> float:
-        """A tenth of the learning rate in the last fifth of the steps."""
-        return stepped(self.config.lr, self.step / self.setting.steps, (0.8,), 0.1)
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -16,7 +16,6 @@ from torch.nn.utils import skip_init
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import stepped
 from madod.meta import Params, step
 from madod.models.classifier import Classifier, Outputs, Setting
 from madod.models.optimizers import sgd
@@ -79,6 +78,7 @@ class PairedClassifier(nn.Module):
 class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
+    falls = (0.8,)
     Config = MedicConfig
     config: MedicConfig
     net: PairedClassifier
@@ -130,11 +130,6 @@ class MEDIC(Algorithm):
         features, logits, _ = functional_call(self.net, theta, (batch.x,))
         pairs = F.linear(features, theta["pairs.weight"], theta["pairs.bias"]).unflatten(1, (-1, 2))
         return 3 * (F.cross_entropy(logits, batch.y) + one_vs_all(pairs, batch.y))
-
-    @property
-    def rate(self) -> float:
-        """A tenth of the learning rate in the last fifth of the steps."""
-        return stepped(self.config.lr, self.step / self.setting.steps, (0.8,), 0.1)
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
