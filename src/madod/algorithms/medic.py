@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -56,21 +56,33 @@ class MedicConfig(BaseConfig):
     scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
 
 
-class PairedClassifier(nn.Module):
+class Answers(NamedTuple):
+    """Features (n, f), logits (n, k) and the logits of every class's (no, yes) pair (n, k, 2)."""
+
+    features: Tensor
+    logits: Tensor
+    pairs: Tensor
+
+
+class PairedClassifier(Classifier):
     """A classifier with a second head of one (no, yes) pair a class; its own score is 1 - p(yes) of the answer."""
 
     def __init__(self, net: Classifier) -> None:
-        super().__init__()
+        nn.Module.__init__(self)  # featurizer and head are there already; making new ones would draw random numbers
         self.featurizer, self.head, self.compute = net.featurizer, net.head, net.compute
         self.pairs: nn.Linear = skip_init(nn.Linear, net.head.in_features, 2 * net.head.out_features)
         nn.init.zeros_(self.pairs.weight)
         nn.init.zeros_(self.pairs.bias)
 
+    def answers(self, images: Tensor) -> Answers:
+        """Return what both heads say."""
+        features = self.features(images)
+        return Answers(features, self.head(features), self.pairs(features).unflatten(1, (-1, 2)))
+
     def forward(self, images: Tensor) -> Outputs:
         """Return features, logits and own scores."""
-        features = self.compute(self.featurizer, images).to(self.head.weight.dtype)
-        logits = self.head(features)
-        yes = self.pairs(features).unflatten(1, (-1, 2)).softmax(2)[:, :, 1]
+        features, logits, pairs = self.answers(images)
+        yes = pairs.softmax(2)[:, :, 1]
         return Outputs(features, logits, 1 - yes.gather(1, logits.argmax(1, keepdim=True))[:, 0])
 
 
@@ -114,21 +126,22 @@ class MEDIC(Algorithm):
             train = [cells.draw(rng, i, rest, size), cells.draw(rng, j, rest, size), cells.draw(rng, e, g, size)]
             meta = [cells.draw(rng, i, g, half), cells.draw(rng, j, g, size - half), cells.draw(rng, e, rest, 2 * size)]
             drawn = gather(pool, np.concatenate(train + meta), self.augment)
-            seen, fresh = (Batch(*half) for half in zip(*(column.chunk(2) for column in drawn), strict=True))
+            sizes = [sum(map(len, train)), sum(map(len, meta))]
+            seen, fresh = (Batch(*part) for part in zip(*(column.split(sizes) for column in drawn), strict=True))
             yield seen, fresh
 
     def objective(self, batch: tuple[Batch, Batch]) -> Terms:
         """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta), second order."""
         (seen, fresh), how = batch, self.config
-        theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
-        train = self.risk(theta, seen)
-        meta = self.risk(step(theta, train, lr=how.inner_lr, first_order=how.first_order), fresh)
+        theta: Params = {name: value for name, value in self.named_parameters() if value.requires_grad}
+        train = self.forward(seen)
+        moved = step(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        meta = functional_call(self, moved, (fresh,))
         return {"loss": train + meta, "train": train, "meta": meta}
 
-    def risk(self, theta: Params, batch: Batch) -> Tensor:
-        """L = sum over the three batches of CE + OVA."""
-        features, logits, _ = functional_call(self.net, theta, (batch.x,))
-        pairs = F.linear(features, theta["pairs.weight"], theta["pairs.bias"]).unflatten(1, (-1, 2))
+    def forward(self, batch: Batch) -> Tensor:
+        """L = sum over the three batches of CE + OVA; `functional_call` takes it at other parameters."""
+        _, logits, pairs = self.net.answers(batch.x)
         return 3 * (F.cross_entropy(logits, batch.y) + one_vs_all(pairs, batch.y))
 
     @cached_property
