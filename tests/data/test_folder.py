@@ -41,7 +41,7 @@ def root(tmp_path):
 
 
 def test_domains_classes_and_images(root, cache):
-    dataset = Folder(root, cache=cache)
+    dataset = Folder(root, size=32, cache=cache)
     assert dataset.domains == ("photo", "sketch")
     assert dataset.classes == dataset.units == ("cat", "dog")
     assert dataset.shape == (3, 32, 32)
@@ -54,7 +54,7 @@ def test_domains_classes_and_images(root, cache):
 
 
 def test_it_is_registered_and_named_after_the_folder(root, cache):
-    dataset = DATASETS["folder"](root, cache=cache)
+    dataset = DATASETS["folder"](root, size=32, cache=cache)
     assert dataset.name == str(root)
     assert Folder.name == "folder"
     with pytest.raises(InputError, match=r"no domain 'sketsch' in .*my pictures .did you mean 'sketch'"):
@@ -63,22 +63,13 @@ def test_it_is_registered_and_named_after_the_folder(root, cache):
 
 def test_paths_name_the_file_behind_every_image(root, cache):
     save(root / "photo" / "cat" / "deep" / "er" / "x.png", (1, 2, 3))
-    dataset = Folder(root, cache=cache)
+    dataset = Folder(root, size=32, cache=cache)
     assert root / "photo" / "cat" / "deep" / "er" / "x.png" in dataset.paths["photo"]
     for domain in dataset.domains:
         images = dataset.read(domain).images
         assert len(images) == len(dataset.paths[domain])
         for image, path in zip(images, dataset.paths[domain], strict=True):
             assert torch.equal(image, torch.from_numpy(read_image(path, 32)))
-
-
-@pytest.mark.parametrize(("side", "size"), [(48, 32), (49, 64)])
-def test_size_follows_the_median_shorter_side(tmp_path, cache, side, size):
-    for domain in "ab":
-        for name in "xy":
-            for k, shorter in enumerate((8, side, 500)):
-                save(tmp_path / "root" / domain / name / f"{k}.png", size=(shorter + 100, shorter))
-    assert Folder(tmp_path / "root", cache=cache).shape == (3, size, size)
 
 
 def test_size_as_asked(root, cache):
@@ -89,13 +80,13 @@ def test_size_as_asked(root, cache):
 
 def test_progress_is_shown_when_decoding(root, cache):
     calls = []
-    Folder(root, cache=cache, progress=lambda done, total: calls.append((done, total)))
+    Folder(root, size=32, cache=cache, progress=lambda done, total: calls.append((done, total)))
     assert calls[-1] == (8, 8)
 
 
 def test_the_cache_folder_is_the_usual_one_unless_given(root, tmp_path, monkeypatch):
     monkeypatch.setenv("MADOD_CACHE", str(tmp_path / "usual"))
-    Folder(root)
+    Folder(root, size=32)
     assert list((tmp_path / "usual").glob("*/images.npy"))
 
 
@@ -104,7 +95,7 @@ def test_names_with_spaces_and_non_latin_letters(tmp_path, cache, names):
     for domain in ("site één", "点 二"):
         for name in names:
             save(tmp_path / "root" / domain / name / f"{name} 1.png")
-    dataset = Folder(tmp_path / "root", cache=cache)
+    dataset = Folder(tmp_path / "root", size=32, cache=cache)
     assert dataset.classes == tuple(sorted(names))
     assert dataset.domains == ("site één", "点 二")
     assert len(dataset.read("点 二").images) == 2
@@ -115,14 +106,14 @@ def test_the_same_letters_stored_differently_are_one_class(tmp_path, cache):
     for domain, name in (("a", composed), ("b", split)):
         save(tmp_path / "root" / domain / name / "1.png")
         save(tmp_path / "root" / domain / "bar" / "1.png")
-    assert Folder(tmp_path / "root", cache=cache).classes == ("bar", composed)
+    assert Folder(tmp_path / "root", size=32, cache=cache).classes == ("bar", composed)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="this system has no such names")
 def test_a_name_that_is_no_text_is_refused(root, cache):
     (root / "photo" / "cat").rename(os.fsdecode(os.fsencode(root / "photo") + b"/\xff"))
     with pytest.raises(InputError, match="is not valid text: rename it"):
-        Folder(root, cache=cache)
+        Folder(root, size=32, cache=cache)
 
 
 def test_what_systems_leave_behind_is_ignored(root, cache, caplog):
@@ -133,7 +124,7 @@ def test_what_systems_leave_behind_is_ignored(root, cache, caplog):
     (root / "photo" / "cat" / "._0.png").write_bytes(b"resource fork")
     (root / "photo" / "cat" / "Thumbs.db").write_bytes(b"thumbs")
     (root / ".DS_Store").write_bytes(b"finder")
-    dataset = Folder(root, cache=cache)
+    dataset = Folder(root, size=32, cache=cache)
     assert (dataset.domains, dataset.classes) == (("photo", "sketch"), ("cat", "dog"))
     assert len(dataset.paths["photo"]) == 4
     assert caplog.messages == []
@@ -143,14 +134,14 @@ def test_files_that_are_no_pictures_are_left_out_and_said(root, cache, caplog):
     (root / "photo" / "cat" / "notes.txt").write_text("hello")
     (root / "sketch" / "dog" / "1.heic").write_bytes(b"heic")
     save(root / "photo" / "loose.png")
-    assert len(Folder(root, cache=cache).paths["photo"]) == 4
+    assert len(Folder(root, size=32, cache=cache).paths["photo"]) == 4
     assert any("do not end like pictures: 1 .heic, 1 .txt" in message for message in caplog.messages)
     assert any("lie in no class folder" in message and "loose.png" in message for message in caplog.messages)
 
 
 def test_endings_in_any_case(root, cache):
     Image.new("RGB", (40, 30)).save(root / "photo" / "cat" / "A.JPG", format="JPEG")
-    assert len(Folder(root, cache=cache).paths["photo"]) == 5
+    assert len(Folder(root, size=32, cache=cache).paths["photo"]) == 5
 
 
 def test_links_are_followed_but_not_in_circles(root, cache, tmp_path):
@@ -161,7 +152,7 @@ def test_links_are_followed_but_not_in_circles(root, cache, tmp_path):
     (root / "photo" / "cat" / "top").symlink_to(root)
     (root / "photo" / "again").symlink_to(root / "photo")
     (root / "all").symlink_to(root)
-    dataset = Folder(root, cache=cache)
+    dataset = Folder(root, size=32, cache=cache)
     assert dataset.domains == ("photo", "sketch")
     assert dataset.classes == ("cat", "dog")
     assert sorted(path.name for path in dataset.paths["photo"]) == [
@@ -177,7 +168,7 @@ def test_links_are_followed_but_not_in_circles(root, cache, tmp_path):
 def test_a_class_missing_in_a_domain_is_a_warning(root, cache, caplog):
     save(root / "sketch" / "bird" / "0.png")
     (root / "sketch" / "empty").mkdir()
-    dataset = Folder(root, cache=cache)
+    dataset = Folder(root, size=32, cache=cache)
     assert dataset.classes == ("bird", "cat", "dog")
     assert dataset.read("sketch").labels.tolist() == [0, 1, 1, 2, 2]
     assert dataset.read("photo").labels.tolist() == [1, 1, 2, 2]
@@ -188,7 +179,7 @@ def test_a_class_missing_in_a_domain_is_a_warning(root, cache, caplog):
 
 def refusal(root: Path, cache: Path, **options) -> str:
     with pytest.raises(InputError) as caught:
-        Folder(root, cache=cache, **options)
+        Folder(root, size=32, cache=cache, **options)
     return str(caught.value)
 
 
@@ -301,7 +292,7 @@ def test_bad_files_are_listed_all_at_once(damaged, cache):
 
 
 def test_bad_files_are_left_out_on_request(damaged, cache, caplog):
-    dataset = Folder(damaged, skip_bad=True, cache=cache)
+    dataset = Folder(damaged, size=32, skip_bad=True, cache=cache)
     assert [len(dataset.read(domain).images) for domain in dataset.domains] == [4, 4]
     assert dataset.read("sketch").images[:, 1, 16, 16].tolist() == [250, 240, 200, 190]
     (record,) = caplog.records

@@ -56,9 +56,9 @@ def test_a_published_dataset_is_not_changed_to_suit_a_cpu(packaged):
 
 
 def test_a_check_and_a_test_kept_apart_exclude_each_other(packaged):
-    assert choose(Wishes(), 32, own=True, gpu=False, apart=True).check == "none"
+    assert choose(Wishes(test_domain="a"), 32, own=True, gpu=False).check == "none"
     with pytest.raises(InputError, match="--check short"):
-        choose(Wishes(check="short"), 32, own=True, gpu=False, apart=True)
+        choose(Wishes(check="short", ood_classes=("z",)), 32, own=True, gpu=False)
 
 
 def test_a_fold_is_shorter_without_g_and_without_a_class():

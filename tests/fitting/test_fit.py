@@ -1,9 +1,11 @@
-"""What `madod.fit` refuses before anything long starts."""
+"""What `madod.fit` refuses before anything long starts, and what `madod data` makes ready for it."""
 
 import pytest
 import torch
+from PIL import Image
 
 import madod
+from madod.cli.main import main
 from madod.models.device import device_named
 
 
@@ -36,3 +38,22 @@ def test_words_that_mean_nothing_are_refused_in_a_sentence(given, words, tmp_pat
 def test_devices_have_names():
     assert device_named("cpu") == device_named(torch.device("cpu")) == torch.device("cpu")
     assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("middle", [40, 60], ids=["tiny", "larger"])
+@pytest.mark.parametrize("named", [True, False], ids=["folder --root", "path"])
+def test_data_decodes_once_what_training_reads(middle, named, tmp_path, capsys):
+    root, cache = tmp_path / "pictures", tmp_path / "cache"
+    for shade, domain in enumerate(("day", "night")):
+        for label in ("cat", "dog"):
+            for k, side in enumerate((8, middle, middle, middle, 500)):
+                file = root / domain / label / f"{k}.png"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                Image.new("RGB", (side + 9, side), (50 * k, 90 * shade, 7 * len(label))).save(file)
+    words = [*(["folder", "--root", str(root)] if named else [str(root)]), "--cache", str(cache), "--quiet"]
+    assert main(["data", *words]) == 0
+    [ready] = (cache / "images").glob("*/images.npy")
+    assert ("ready: 32x32 pixels" in capsys.readouterr().out) == (middle < 48)
+    model = madod.fit(root, cache=cache, algorithm="erm", steps=1)
+    assert list((cache / "images").glob("*/images.npy")) == [ready]
+    assert (model.size == 32) == (middle < 48)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from madod.cli.arguments import Switch, cache_folder, parse
+from madod.cli.arguments import Switch, cache_folder, parse, torch_device
 from madod.cli.datasets import differences
 from madod.cli.progress import shown
-from madod.data.opening import Opening, open_dataset
+from madod.data.opening import Opening
 
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset
@@ -23,6 +23,7 @@ ABOUT = """Make a dataset ready.
 Looks for the dataset NAME (madod list datasets) under --root, in any layout in which it circulates, packed or not.
 Fetches it where a public source is known (the same command resumes a broken download), otherwise says what to put
 where. Then compares the counts of every domain and class with the official ones and decodes the pictures once.
+A folder of your own is counted and decoded at the size that `madod train` would choose for it here.
 Exits with 1 where counts differ."""
 
 MANY = 12
@@ -38,7 +39,7 @@ class Data:
     root: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
     """Folder that the dataset lies in, or is fetched into."""
     size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
-    """Side of the square that pictures are squeezed to; the dataset's own unless given."""
+    """Side of the square that pictures are squeezed to; that of `madod train` unless given."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""
     cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
@@ -70,16 +71,25 @@ def found_or_fetched(how: Data, progress: "Progress") -> "DomainDataset":
     from madod.data.download import fetch
     from madod.data.published import Absent
 
-    opening = Opening(how.root, how.size, how.skip_bad, how.cache)
     try:
-        return open_dataset(how.name, opening, progress)
+        return as_trained(how, progress)
     except Absent:
         sources = getattr(DATASETS[how.name], "sources", ())
         if not sources or how.root is None:
             raise
         for source in sources:
             fetch(source, how.root, cache=cache_folder(how.cache), progress=progress)
-        return open_dataset(how.name, opening, progress)
+        return as_trained(how, progress)
+
+
+def as_trained(how: Data, progress: "Progress") -> "DomainDataset":
+    """Return the dataset as `madod train` reads it."""
+    from madod.fitting.choose import Wishes
+    from madod.fitting.fit import look, opened
+
+    opening = Opening(how.root, how.size, how.skip_bad, how.cache)
+    seen = look(how.name, opening, Wishes(size=how.size), torch_device("auto"), progress=progress)
+    return opened(how.name, opening, seen, progress)
 
 
 def counted(dataset: "DomainDataset") -> str:

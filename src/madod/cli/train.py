@@ -159,22 +159,23 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     """Carry it all through, and say beforehand what will be done."""
     from madod.detectors.base import DETECTORS
     from madod.fitting.choose import Wishes
-    from madod.fitting.fit import carry_out, look, opened, spec_of
+    from madod.fitting.fit import carry_out, fields_of, look, opened, spec_of
     from madod.models.pretrained import pretrained
 
     if how.detector is not None:
         DETECTORS[how.detector]  # an unknown name is refused before anything long starts
     device = torch_device(how.device)
-    opening = Opening(how.root, how.size, how.skip_bad, how.cache, how.test_domain, how.ood_class)
+    opening = Opening(how.root, how.size, how.skip_bad, how.cache)
     wishes = Wishes(
-        how.size, how.backbone, how.pretrained, how.steps, how.translate, how.translate_steps, how.check, how.precision
-    )
-    seen = look(how.data, opening, wishes, how.algorithm, device, progress)
+        how.size, how.backbone, how.pretrained, how.steps, how.translate, how.translate_steps, how.check, how.precision,
+        how.test_domain, how.ood_class,
+    )  # fmt: skip
+    seen = look(how.data, opening, wishes, device, fields=fields_of(how.algorithm), progress=progress)
     choice = seen.choice
     weights = pretrained(choice.pretrained, cache=cache_folder(how.cache), progress=progress)
     _, given = arguments_of(arguments, choice)
     spec = spec_of(
-        how.data, opening, choice, algorithm=how.algorithm, given=given, weights=weights, seed=how.seed,
+        how.data, opening, wishes, choice, algorithm=how.algorithm, given=given, weights=weights, seed=how.seed,
         split_seed=how.split_seed,
     )  # fmt: skip
     say(how, [] if seen.survey is None else [*seen.survey.lines(), *(f"> {reason}" for reason in choice.reasons)])

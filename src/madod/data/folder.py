@@ -1,7 +1,6 @@
 """A user's own pictures."""
 
 import logging
-import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +11,7 @@ import torch
 
 from madod.data.base import DATASETS, Domain, DomainDataset
 from madod.data.cache import Counted, decoded
-from madod.data.images import BadImage, dimensions, is_picture
+from madod.data.images import BadImage, is_picture
 from madod.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -20,7 +19,6 @@ log = logging.getLogger(__name__)
 LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
 MIN_SIZE = 8
 _IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
-_SAMPLE = 256
 
 
 class LabelledFile(NamedTuple):
@@ -43,29 +41,23 @@ class Folder(DomainDataset):
     """Your own pictures, laid out as ROOT/DOMAIN/CLASS/*.jpg (or png, webp, bmp, gif, tiff, ...).
 
     Domains and classes are the sorted names of the folders; a class may be missing in some domains. Pictures are
-    squeezed to `size` x `size` pixels: without a size 32 where the median shorter side (of an even sample of 256) is
-    at most 48 pixels, else 64; pictures of `test_domain` and `ood_classes` have no say in it. `paths[domain][i]` is the
-    file behind image i of that domain.
+    squeezed to `size` x `size` pixels. `paths[domain][i]` is the file behind image i of that domain.
     """
 
     def __init__(
         self,
         root: Path | str,
         *,
-        size: int | None = None,
+        size: int,
         skip_bad: bool = False,
         cache: Path | None = None,
         progress: Counted | None = None,
-        test_domain: str | None = None,
-        ood_classes: Sequence[str] = (),
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        if size is not None and size < MIN_SIZE:
+        if size < MIN_SIZE:
             raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
-        seen = [p.path for p in pictures if p.domain != test_domain and p.label not in ood_classes]
-        size = size or choose_size(seen or [picture.path for picture in pictures])
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
         if found.bad:
             report_bad(found.bad, len(pictures), self.name, skip_bad)
@@ -101,23 +93,6 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
     if warn:
         _warn_of_others(root, others)
     return sorted(pictures)
-
-
-def choose_size(paths: Sequence[Path]) -> int:
-    """Return 32 where the median shorter side of an even sample is at most 48 pixels, else 64."""
-    sides = shorter_sides(paths)
-    return 32 if sides and statistics.median(sides) <= 48 else 64
-
-
-def shorter_sides(paths: Sequence[Path]) -> list[int]:
-    """Return the shorter side in pixels of an even sample of 256 pictures, as their headers state it."""
-    sides = []
-    for path in paths[:: -(-len(paths) // _SAMPLE)]:
-        try:
-            sides.append(min(dimensions(path)))
-        except BadImage:
-            continue  # decoding reports it together with all others
-    return sides
 
 
 def listing(folder: Path) -> Listing:

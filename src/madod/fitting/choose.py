@@ -43,6 +43,10 @@ class Wishes:
     translate_steps: int | None = None
     check: Check | None = None
     precision: str | None = None
+    test_domain: str | None = None
+    """A domain that is kept apart for a test; None keeps none apart."""
+    ood_classes: tuple[str, ...] = ()
+    """Classes that are kept apart for a test."""
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,15 @@ class Choice:
     reasons: tuple[str, ...] = ()
 
 
-def choose(
-    wishes: Wishes, side: float, *, own: bool, gpu: bool, apart: bool = False, fields: Collection[str] = ()
-) -> Choice:
+def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, fields: Collection[str] = ()) -> Choice:
     """Return what is trained, from wishes and the median shorter side of pictures that training may see.
 
     `own` is a folder of a person's own: what a published dataset is measured with is not changed to suit a CPU.
-    `apart` says that domains or classes are kept apart for a test. `fields` are the method's hyper-parameters.
+    `fields` are the method's hyper-parameters.
     """
     ready = wishes.backbone in (None, PRETRAINED) and wishes.pretrained in (None, PRETRAINED) and installed()
     given = wishes.pretrained not in (None, "none")
-    size = wishes.size or usual_size(side, pretrained=ready or given, gpu=gpu)
+    size = usual_size(side, pretrained=ready or given, gpu=gpu) if wishes.size is None else wishes.size
     backbone = check_backbone(wishes.backbone or _backbone(wishes, size, ready))
     pretrained = wishes.pretrained or (PRETRAINED if ready and backbone == PRETRAINED else "none")
     slow = own and not gpu and pretrained != "none"
@@ -82,6 +84,7 @@ def choose(
     by_rule = 0 if size >= FULL_SIZE_G else 200
     translate_steps = by_rule if wishes.translate_steps is None else wishes.translate_steps
     precision = wishes.precision or usual_precision(size, gpu=gpu)
+    apart = wishes.test_domain is not None or bool(wishes.ood_classes)
     if apart and wishes.check not in (None, "none"):
         raise InputError(
             f"--check {wishes.check} trains on every domain and class in turn, those of --test-domain and --ood-class "

@@ -1,7 +1,7 @@
 """From a folder to a model, with everything that a person left open chosen for them."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -14,9 +14,9 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, run
 from madod.benchmark.run import hparams as with_presets
-from madod.data.base import DATASETS, DomainDataset
+from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
-from madod.data.opening import Opening, open_dataset
+from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
@@ -55,20 +55,20 @@ class Fitted:
     """What it comes to, and what not to rely on."""
 
 
-def is_own(data: str, opening: Opening) -> bool:
-    """Tell whether a word means a folder of a person's own rather than a dataset's name."""
-    return opening.root is None and (Path(data).is_dir() or data not in DATASETS)
-
-
 def look(
-    data: str, opening: Opening, wishes: Wishes, algorithm: str, device: torch.device, progress: Progress = silent
+    data: str,
+    opening: Opening,
+    wishes: Wishes,
+    device: torch.device,
+    *,
+    fields: Collection[str] = (),
+    progress: Progress = silent,
 ) -> Look:
-    """Look at a folder, or open a dataset, and choose what is left open."""
-    own = is_own(data, opening) and Path(data).exists()
-    apart = opening.test_domain is not None or bool(opening.ood_classes)
-    rules = partial(choose, own=own, gpu=device.type == "cuda", apart=apart, fields=_fields(algorithm))
-    if own:
-        found = survey(Path(data), test_domain=opening.test_domain, ood_classes=opening.ood_classes)
+    """Look at a folder, or open a dataset, and choose what is left open; `fields` are those of `choose`."""
+    own = own_folder(data, opening)
+    rules = partial(choose, own=own is not None, gpu=device.type == "cuda", fields=fields)
+    if own is not None and own.exists():
+        found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
         return Look(found, rules(wishes, found.side), None)
     dataset = open_dataset(data, opening, progress)
     side = dataset.shape[1]
@@ -85,6 +85,7 @@ def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent)
 def spec_of(
     data: str,
     opening: Opening,
+    wishes: Wishes,
     choice: Choice,
     *,
     algorithm: str,
@@ -100,9 +101,9 @@ def spec_of(
     for flag, number in (("--seed", seed), ("--split-seed", split_seed)):
         if number < 0:
             raise InputError(f"{flag} {number} is no seed: give 0 or more")
-    own = is_own(data, opening)
+    own = own_folder(data, opening)
     return RunSpec(
-        Path(data).resolve().name if own else data, opening.test_domain, opening.ood_classes, algorithm, seed,
+        own.resolve().name if own else data, wishes.test_domain, wishes.ood_classes, algorithm, seed,
         split_seed, choice.steps, choice.backbone, choice.translate, choice.translate_steps, given,
         weights.label if weights else None, choice.size if own else opening.size, choice.precision,
     )  # fmt: skip
@@ -184,20 +185,19 @@ def fit(
     where = device_named(device)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
-    one_of("hparams", hparams or {}, sorted(_fields(algorithm)))
-    opening = Opening(
-        size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None, test_domain=test_domain,
-        ood_classes=tuple(ood_classes),
-    )  # fmt: skip
+    one_of("hparams", hparams or {}, sorted(fields_of(algorithm)))
+    opening = Opening(size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None)
     if detector is not None:
         DETECTORS[detector]  # an unknown name is refused before anything long starts
-    wishes = Wishes(size, backbone, pretrained, steps, translate, translate_steps, check, precision)
-    seen = look(str(folder), opening, wishes, algorithm, where, progress)
+    wishes = Wishes(
+        size, backbone, pretrained, steps, translate, translate_steps, check, precision, test_domain, tuple(ood_classes)
+    )
+    seen = look(str(folder), opening, wishes, where, fields=fields_of(algorithm), progress=progress)
     choice = seen.choice
     weights = read_pretrained(choice.pretrained, cache=opening.cache or cache_dir(), progress=progress)
     given = with_presets(algorithm, {**choice.preset, **(hparams or {})}, pretrained=weights is not None)
     spec = spec_of(
-        str(folder), opening, choice, algorithm=algorithm, given=given, weights=weights, seed=seed,
+        str(folder), opening, wishes, choice, algorithm=algorithm, given=given, weights=weights, seed=seed,
         split_seed=split_seed,
     )  # fmt: skip
     dataset = opened(str(folder), opening, seen, progress)
@@ -217,6 +217,7 @@ def one_of(what: str, given: Iterable[str], allowed: Sequence[str]) -> None:
             raise InputError(f"{word!r} means nothing in {what}{close}; there are: {', '.join(allowed)}")
 
 
-def _fields(algorithm: str) -> set[str]:
+def fields_of(algorithm: str) -> set[str]:
+    """Return the names of the hyper-parameters that a method has a use for."""
     config = ALGORITHMS[algorithm].Config
     return {each.name for each in fields(config)} - set(config.unused)

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from madod.data.folder import LabelledFile, find_pictures, shorter_sides
-from madod.data.images import BadImage, opened
+from madod.data.folder import LabelledFile, find_pictures
+from madod.data.images import BadImage, dimensions, opened
 
 SCARCE = 10
 """Pictures of a class below which little can be learned of it."""
 UNEVEN = 5
 """How many times the largest class may outnumber the smallest before it is worth saying."""
+SAMPLE = 256
+"""Pictures, evenly spread over the folder, whose sizes are looked up."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,17 @@ def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[
         tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
         tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
     )
+
+
+def shorter_sides(paths: Sequence[Path]) -> list[int]:
+    """Return the shorter side in pixels of a sample of the pictures, as their headers state it."""
+    sides = []
+    for path in paths[:: -(-len(paths) // SAMPLE)]:
+        try:
+            sides.append(min(dimensions(path)))
+        except BadImage:
+            continue  # decoding reports it together with all others
+    return sides
 
 
 def identical(pictures: Iterable[LabelledFile]) -> Iterable[list[LabelledFile]]:
