@@ -11,7 +11,8 @@ from torch import nn
 
 from madod.algorithms.madod import MADOD, MadodConfig, invariance
 from madod.data.augment import NONE
-from madod.models.classifier import Classifier, Setting
+from madod.errors import InputError
+from madod.models.classifier import Classifier, Setting, no_translate
 from madod.tasks import Batch, Task, all_units
 from tests.test_tasks import numbered_pool
 
@@ -226,3 +227,10 @@ def test_the_margin_grows_in_over_its_warm_up():
     learner.step = 0
     terms = learner.objective(tasks())
     assert torch.allclose(terms["loss"], terms["risk"])
+
+
+def test_a_method_that_restyles_without_having_asked_for_g_is_told_so():
+    learner = make()
+    learner.setting = learner.setting._replace(translate=no_translate)
+    with pytest.raises(InputError, match="let its needs_translate return True"):
+        learner.objective(tasks())

@@ -20,7 +20,7 @@ from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.models.backbones import build
-from madod.models.classifier import Classifier, Setting
+from madod.models.classifier import Classifier, Setting, no_translate
 from madod.models.compute import PLAIN, Compute
 from madod.models.weights import Weights
 from madod.storage import whole, write_json
@@ -198,7 +198,7 @@ def _source_classifier(
     """Return the verdict (n,) of an ERM trained on the source images."""
     method = ALGORITHMS["erm"]
     make_net = partial(build_net, channels=source.shape[0], classes=len(source.classes), seed=SEED)
-    setting = Setting(make_net, len(source.domains), nn.Identity(), augment, JUDGE_STEPS)
+    setting = Setting(make_net, len(source.domains), no_translate, augment, JUDGE_STEPS)
     learner = method(method.Config(**config), setting, torch.Generator(source.device).manual_seed(SEED))
     learner.to(source.device)
     rng = np.random.default_rng(SEED)

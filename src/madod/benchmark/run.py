@@ -27,7 +27,7 @@ from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored, ima
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
 from madod.evaluation.verdicts import save_verdicts
 from madod.models.backbones import build
-from madod.models.classifier import Setting
+from madod.models.classifier import Setting, no_translate
 from madod.models.compute import Compute, compute
 from madod.models.layers import usual_norm
 from madod.models.weights import Weights
@@ -201,7 +201,7 @@ def setting(
     return Setting(
         make_net=lambda: make_net(seed=next(seeds), weights=weights, compute=how),
         domains=len(source.domains),
-        translate=nn.Identity() if made is None else made.translate,
+        translate=no_translate if made is None else made.translate,
         augment=dataset.augmentation,
         steps=spec.steps,
     )

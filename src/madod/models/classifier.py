@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from madod.data.augment import Augmentation
+from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 
 
@@ -37,6 +39,11 @@ class Classifier(nn.Module):
         return Outputs(features, self.head(features))
 
 
+def no_translate(images: Tensor, rng: torch.Generator) -> Tensor:
+    """Stand where there is no G, since the method did not ask for one."""
+    raise InputError("the method restyles images and did not say so: let its needs_translate return True")
+
+
 class Setting(NamedTuple):
     """All that a method knows before it sees data."""
 
@@ -44,7 +51,7 @@ class Setting(NamedTuple):
     """Builds a fresh network, pretrained or not, over the known classes."""
     domains: int
     """How many source domains there are."""
-    translate: Callable[..., Tensor]
+    translate: Callable[[Tensor, torch.Generator], Tensor]
     """G: `translate(images, rng)` returns restyled images; frozen."""
     augment: Augmentation
     """How training images are varied."""

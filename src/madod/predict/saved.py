@@ -13,7 +13,7 @@ from madod.data.augment import NONE
 from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.models.backbones import build
-from madod.models.classifier import Setting
+from madod.models.classifier import Setting, no_translate
 from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
@@ -64,7 +64,7 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     """Return what a card describes, with these weights."""
     channels, height, width = card.shape
     make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
-    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), nn.Identity(), NONE, 0)).eval()
+    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), no_translate, NONE, 0)).eval()
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
     examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
