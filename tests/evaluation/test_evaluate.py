@@ -1,6 +1,7 @@
 """Every number of a run, from the network or from what the run stored."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from madod.evaluation.evaluate import evaluate, evaluate_stored
 from madod.evaluation.outputs import load_outputs, save_outputs
 from madod.evaluation.threshold import KEEP
 from madod.models.backbones import build
+from madod.predict import Checked, load
 
 STORABLE = [name for name in DETECTORS if name not in ("odin", "own")]
 
@@ -81,3 +83,28 @@ def test_rescore_adds_a_detector_to_a_finished_run(tmp_path, capsys):
     assert main(["rescore", str(out), "odin"]) == 2
     assert "odin" in capsys.readouterr().err
     assert main(["rescore", str(out)]) == 2
+
+
+def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys):
+    out = tmp_path / "run"
+    steps = ["--algorithm", "erm", "--steps", "2", "--test-domain", "ink", "--ood-class", "2", "--quiet"]
+    assert main(["train", "digits", "--out", str(out), "--cache", str(tmp_path), *steps]) == 0
+    before = load(out)
+    before.card = replace(before.card, check=Checked(2, 0.5, 0.6, ("do not rely on its labels", "nor for unknowns")))
+    before.save(out / "model")
+    assert main(["rescore", str(out), "knn", "vim", "--ship"]) == 2
+    assert "a model has one detector, and 2 are named" in capsys.readouterr().err
+    assert load(out).card.detector == before.card.detector != "knn"
+    assert main(["rescore", str(out), "knn", "--ship"]) == 0
+    after, record = load(out), json.loads((out / "record.json").read_text())
+    assert (after.card.detector, after.threshold) == ("knn", pytest.approx(record["thresholds"]["knn"]))
+    assert after.set_threshold() == pytest.approx(after.card.threshold)  # held-out scores are the new detector's
+    labels, unknowns = after.check.warnings
+    assert (labels, after.check.auroc) == ("do not rely on its labels", None)
+    assert unknowns.startswith("how knn finds unknowns in held-out domains was not measured")
+    stored = load_outputs(out / "outputs.safetensors")
+    picture = Digits().read("ink").images[0]
+    answer = after.predict([(picture.permute(1, 2, 0).numpy())])[0]
+    assert answer.threshold == after.threshold
+    assert np.isfinite(answer.score)
+    assert len(after.held_scores) == len(stored.y["val"])

@@ -1,4 +1,4 @@
-"""More detectors for a finished run, from its stored outputs: no training, no model, no GPU."""
+"""More detectors for a finished run, from its stored outputs: no training, no GPU."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ from pathlib import Path
 from madod.benchmark.record import RunRecord, load_record
 from madod.evaluation.evaluate import evaluate_stored
 from madod.evaluation.outputs import load_outputs
+from madod.predict import Card, Model, load
 
 
 def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
@@ -17,3 +18,23 @@ def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
     record = replace(record, metrics=record.metrics | added, thresholds=record.thresholds | result.thresholds)
     record.save(folder)
     return record
+
+
+def ship(folder: Path, name: str) -> Model:
+    """Put a detector, fitted on what the run stored, into the run's saved model in place of its own, and return it."""
+    model, stored = load(folder), load_outputs(folder / "outputs.safetensors")
+    result = evaluate_stored(stored, [name])
+    detector = result.detectors[name]
+    card = replace(unchecked(model.card, name), detector=name, threshold=result.thresholds[name])
+    model = Model(model.net, detector, card, detector.score(stored.outputs["val"]), model.gallery)
+    model.save(folder / "model")
+    return model
+
+
+def unchecked(card: Card, name: str) -> Card:
+    """Return a card whose check says of unknowns only that this detector was not part of it."""
+    if card.check is None or name == card.detector:
+        return card
+    said = f"how {name} finds unknowns in held-out domains was not measured: train with --detector {name} for that"
+    labels = tuple(warning for warning in card.check.warnings if "unknowns" not in warning)
+    return replace(card, check=replace(card.check, auroc=None, warnings=(*labels, said)))

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import tyro
 
-from madod.cli.arguments import parse
+from madod.cli.arguments import Switch, parse
 from madod.errors import InputError
 
 ABOUT = """Add detectors to a finished run.
 
-Works from the features and logits that the run stored (outputs.safetensors), so that neither the model nor a GPU is
-needed, and writes what it measures into the run's record.json. ODIN, which needs the network itself, refuses."""
+Works from the features and logits that the run stored (outputs.safetensors), so that nothing is trained and no GPU is
+needed, and writes what it measures into the run's record.json. ODIN, which needs the network itself, refuses. With
+--ship the detector also takes the place of the one in the saved model, threshold included."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Rescore:
     """Folder of a finished run, as `madod train --out` makes it."""
     detectors: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DETECTOR")]
     """Detectors to add; `madod list detectors` lists them."""
+    ship: Switch = False
+    """Put the detector, one alone, into the saved model: predict, serve and export then use it."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,11 +35,16 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Rescore, arguments, "rescore", ABOUT)
     if not how.detectors:
         raise InputError("no detector named: give one or more after the run; `madod list detectors` lists them")
-    from madod.benchmark.rescore import rescore
+    if how.ship and len(how.detectors) > 1:
+        raise InputError(f"a model has one detector, and {len(how.detectors)} are named: give --ship one alone")
+    from madod.benchmark.rescore import rescore, ship
 
     record = rescore(how.run, how.detectors)
     for name in how.detectors:
         found = record.metrics[name]
         numbers = ", ".join(f"{key} {value:.3f}" for key, value in found.items()) or "no target images to measure on"
         sys.stdout.write(f"{name}: threshold {record.thresholds[name]:.4g}, {numbers}\n")
+    if how.ship:
+        ship(how.run, how.detectors[0])
+        sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
     return 0
