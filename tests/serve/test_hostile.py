@@ -79,7 +79,7 @@ def test_ten_thousand_hostile_requests(folder, digits):
 def test_a_bomb_is_refused_by_its_header(client, size):
     answer = client.post("/predict", content=hostile.bomb(*size), headers={"content-type": "image/png"})
     assert answer.status_code == 422
-    assert "pixels that are allowed" in answer.json()["error"]
+    assert "it has more than the 50,000,000 pixels that are allowed" in answer.json()["error"]
 
 
 def test_a_picture_below_the_limit_of_pixels_is_read(client):

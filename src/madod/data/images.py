@@ -114,17 +114,17 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
 
 
 @contextmanager
-def blaming(name: str) -> Iterator[None]:
+def blaming(name: str, limit: int = MAX_PIXELS) -> Iterator[None]:
     """Turn any exception into a `BadImage` of this name: damaged files make decoders fail in every way there is."""
     try:
         yield
     except BadImage:
         raise
     except Exception as error:
-        raise BadImage(name, _reason(error)) from error
+        raise BadImage(name, _reason(error, limit)) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, limit: int) -> str:
     match error:
         case FileNotFoundError():
             return "it does not exist"
@@ -133,7 +133,7 @@ def _reason(error: Exception) -> str:
         case UnidentifiedImageError():
             return "its content is not a picture of a known kind"
         case Image.DecompressionBombError():
-            return _OVER_LIMIT.format(MAX_PIXELS)
+            return _OVER_LIMIT.format(limit)
         case MemoryError():
             return "there is not enough memory to decode it"
         case OSError(errno=int(number)):
@@ -145,7 +145,7 @@ def _reason(error: Exception) -> str:
 
 
 def _decode(file: IO[bytes], size: int, name: str, limit: int = MAX_PIXELS) -> Pixels:
-    with _identify(file, name, limit) as image, blaming(name):
+    with _identify(file, name, limit) as image, blaming(name, limit):
         whole = image.size
         image.draft(None, (int(size * _GAP), int(size * _GAP)))  # large JPEGs are decoded at a fraction
         pixels = _decode_jpeg(image, file) if image.size == whole else None
@@ -169,7 +169,7 @@ def _decode_jpeg(image: Image.Image, file: IO[bytes]) -> Pixels | None:
 
 
 def _identify(file: IO[bytes], name: str, limit: int = MAX_PIXELS) -> Image.Image:
-    with blaming(name):
+    with blaming(name, limit):
         image = Image.open(file, formats=_formats())
     _check(image, name, limit)
     return image
