@@ -80,12 +80,14 @@ def test_the_threshold_is_what_was_asked_for(client, model, digits):
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("keep=0", "keep"),
-        ("keep=1.1", "less than or equal to 1"),
-        ("threshold=nan", "finite"),
+        ("keep=0", "keep cannot be '0': give a share between 0 and 1, such as 0.95"),
+        ("keep=95", "keep cannot be '95': give a share between 0 and 1, such as 0.95"),
+        ("keep=most", "keep cannot be 'most': give a share"),
+        ("keep=", "keep cannot be '': give a share"),
+        ("threshold=nan", "threshold cannot be 'nan': give a finite number"),
         ("treshold=1", "did you mean 'threshold'?"),
-        ("similar=9", "similar"),
-        ("similar=-1", "similar"),
+        ("similar=9", "similar cannot be '9': give a whole number from 0 to 8"),
+        ("similar=-1", "similar cannot be '-1'"),
     ],
 )
 def test_options_that_cannot_be(client, digits, query, words):

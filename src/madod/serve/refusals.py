@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from madod.errors import nearest
 from madod.serve.answers import Problem
 from madod.serve.description import Options
+from madod.serve.service import SIMILAR
 from madod.serve.uploads import plain
 
 PLAIN = {
@@ -15,6 +16,13 @@ PLAIN = {
     "Method Not Allowed": "this address does not take this method: GET /openapi.json has all addresses",
 }
 """Sentences in the place of words that say less."""
+WANTED = {
+    "threshold": "a finite number, as scores are",
+    "keep": "a share between 0 and 1, such as 0.95",
+    "similar": f"a whole number from 0 to {SIMILAR}",
+    "index": "a whole number from 0, as answers of /predict have it",
+}
+"""What to give where a request's option or address names something else."""
 
 
 def told(answer: BaseModel, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -33,11 +41,11 @@ async def misread(_: Request, error: Exception) -> Response:
     """Answer options that cannot be with what is wrong about the first."""
     assert isinstance(error, RequestValidationError)
     first, known = error.errors()[0], tuple(Options.model_fields)
-    name, reason = plain(str(first["loc"][-1])), first["msg"]
+    name = plain(str(first["loc"][-1]))
     if first["type"] == "extra_forbidden":
         sentence = f"there is no option {name!r}{nearest(name, known)}; there are: {', '.join(known)}"
     else:
-        sentence = f"{name} is not what it can be: {reason[:1].lower()}{reason[1:]}"
+        sentence = f"{name} cannot be {plain(str(first['input']))!r}: give {WANTED[name]}"
     return told(Problem(error=sentence), 422)
 
 
