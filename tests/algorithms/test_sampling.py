@@ -8,6 +8,7 @@ import torch
 
 from madod.algorithms.medic import held_units
 from madod.algorithms.pseudo_domains import pseudo_domains
+from madod.algorithms.scone import SCONE, SconeConfig
 from madod.algorithms.wild import Mixer, roles
 from madod.errors import InputError
 from madod.tasks import identity
@@ -117,7 +118,8 @@ def test_scone_multipliers_are_two():
 
 def test_scone_needs_three_classes():
     with pytest.raises(InputError, match="add a class"):
-        next(toy_algorithm("scone").batches(toy_pool(classes=2), np.random.default_rng(0)))
+        SCONE.check(SconeConfig(), toy_pool(classes=2))
+    SCONE.check(SconeConfig(), toy_pool(classes=3))
 
 
 def test_irm_weighs_the_penalty_after_annealing_and_adam_starts_afresh():

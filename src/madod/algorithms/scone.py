@@ -103,10 +103,14 @@ class SCONE(Algorithm):
         self.register_buffer("warm_risk", torch.zeros(()))
         self.warm_steps = round(config.warm * setting.steps)
 
+    @classmethod
+    def check(cls, config: SconeConfig, source: Pool) -> None:
+        """Two classes have to be left when one is held out for an epoch."""
+        Shelf(source).check(1)
+
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Wild]:
         """Yield known and wild images, for ever; in the warm start known ones alone."""
         pool = pseudo_domains(source, 2)
-        Shelf(pool).check(1)
         mixer = Mixer(pool, self.config.batch, (self.config.covariate, self.config.semantic), self.augment)
         while True:
             yield mixer.draw(rng, self.step - self.warm_steps)
