@@ -74,15 +74,15 @@ class AlignedEnsemble(Algorithm):
     def objective(self, batch: Batch) -> Terms:
         """L = sum_md w_md CE_md + w_align sum_m MMD_m + lesson."""
         seen = views(self.net, dict(self.net.named_parameters()), batch.x)
-        logits, y = seen.logits, batch.y.view(len(seen.features), -1)
-        risk = weighted_risk(risk_table(logits, y), self.config.own_risk)
+        y = batch.y.view(len(seen.features), -1)
+        risk = weighted_risk(risk_table(seen.logits, y), self.config.own_risk)
         gap = alignment(seen.features)
-        lesson = self.lesson(seen, logits, y)
+        lesson = self.lesson(seen, y)
         return {"loss": risk + self.config.alignment * gap + lesson, "risk": risk, "gap": gap, "lesson": lesson}
 
     @abstractmethod
-    def lesson(self, seen: Views, logits: Tensor, y: Tensor) -> Tensor:
-        """Return, weighted, what the networks learn beyond risk and alignment: logits (m, d, n, k), labels (d, n)."""
+    def lesson(self, seen: Views, y: Tensor) -> Tensor:
+        """Return, weighted, what the networks learn beyond risk and alignment: labels (d, n)."""
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
+from madod.algorithms.domain_mixtures import mixture_risk
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.equations import dir_mixup, mutual_distillation, risk_table, soft_cross_entropy
+from madod.equations import mutual_distillation, risk_table
 from madod.meta import Params, step
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
@@ -90,22 +91,19 @@ class DAML(Algorithm):
 
     def train_loss(self, seen: Views, y: Tensor) -> Tensor:
         """sum_m [CE_mm + w_distill distillation_m + w_mixup Dir-mixup_m(own near, others far)]."""
-        how, logits, y = self.config, seen.logits, y.view(len(seen.features), -1)
-        risk = risk_table(logits, y).trace()
-        lesson = mutual_distillation(logits, how.temperature, self.rng)
-        return risk + how.distill * lesson + how.mixup * self.mixed_risk(seen, y, own=how.near, other=how.far)
+        how, y = self.config, y.view(len(seen.features), -1)
+        risk = risk_table(seen.logits, y).trace()
+        lesson = mutual_distillation(seen.logits, how.temperature, self.rng)
+        mixed = mixture_risk(seen, y, own=how.near, other=how.far, rng=self.rng)
+        return risk + how.distill * lesson + how.mixup * mixed
 
     def meta_loss(self, fresh: Views, y: Tensor) -> Tensor:
         """sum_m [w_risk sum_{d != m} CE_md + w_mixup Dir-mixup_m(own far, others near)]."""
         how, y = self.config, y.view(len(fresh.features), -1)
         table = risk_table(fresh.logits, y)
         stranger = table.sum() - table.trace()
-        return how.meta_risk * stranger + how.meta_mixup * self.mixed_risk(fresh, y, own=how.far, other=how.near)
-
-    def mixed_risk(self, seen: Views, y: Tensor, *, own: float, other: float) -> Tensor:
-        """sum_m CE(h_m(z_m), q_m) on the Dir-mixup of every network's features."""
-        mixed, soft = dir_mixup(seen.features, y, seen.weight.shape[1], own=own, other=other, rng=self.rng)
-        return len(mixed) * soft_cross_entropy(seen.classify(mixed), soft)
+        mixed = mixture_risk(fresh, y, own=how.far, other=how.near, rng=self.rng)
+        return how.meta_risk * stranger + how.meta_mixup * mixed
 
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from madod.algorithms.aligned_ensemble import AlignedConfig, AlignedEnsemble
 from madod.algorithms.base import ALGORITHMS
-from madod.equations import dir_mixup, soft_cross_entropy
+from madod.algorithms.domain_mixtures import mixture_risk
 from madod.models.ensemble import Views
 
 
@@ -29,8 +29,7 @@ class EDirMMD(AlignedEnsemble):
     Config = EDirConfig
     config: EDirConfig
 
-    def lesson(self, seen: Views, logits: Tensor, y: Tensor) -> Tensor:
+    def lesson(self, seen: Views, y: Tensor) -> Tensor:
         """w_mixup sum_m CE(h_m(z_m), q_m) on the Dir-mixup of every network's features."""
-        how, classes = self.config, logits.shape[-1]
-        mixed, soft = dir_mixup(seen.features, y, classes, own=how.near, other=how.far, rng=self.rng)
-        return how.mixup * len(mixed) * soft_cross_entropy(seen.classify(mixed), soft)
+        how = self.config
+        return mixture_risk(seen, y, own=how.near, other=how.far, rng=self.rng, weight=how.mixup)

@@ -27,6 +27,6 @@ class EDstMMD(AlignedEnsemble):
     Config = EDstConfig
     config: EDstConfig
 
-    def lesson(self, seen: Views, logits: Tensor, y: Tensor) -> Tensor:
+    def lesson(self, seen: Views, y: Tensor) -> Tensor:
         """w_distill sum_d T^2 KL(the other networks' mixture on x_d || f_d(x_d))."""
-        return self.config.distill * mutual_distillation(logits, self.config.temperature, self.rng)
+        return self.config.distill * mutual_distillation(seen.logits, self.config.temperature, self.rng)

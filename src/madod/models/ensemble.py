@@ -1,7 +1,8 @@
 """Several classifiers that answer as one."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -52,14 +53,15 @@ def one_per_domain(setting: Setting, *, probabilities: bool = False) -> Ensemble
     return Ensemble([setting.make_net() for _ in range(max(2, setting.domains))], probabilities=probabilities)
 
 
-class Views(NamedTuple):
+@dataclass(frozen=True)
+class Views:
     """Every member's view of every domain: features (m, d, n, f), heads of weight (m, k, f) and bias (m, k)."""
 
     features: Tensor
     weight: Tensor
     bias: Tensor
 
-    @property
+    @cached_property
     def logits(self) -> Tensor:
         """Every member's logits (m, d, n, k) of every domain's images."""
         return self.classify(self.features)
