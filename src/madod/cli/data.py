@@ -85,7 +85,7 @@ def found_or_fetched(how: Data, progress: "Progress") -> "DomainDataset":
 def as_trained(how: Data, progress: "Progress") -> "DomainDataset":
     """Return the dataset as `madod train` reads it."""
     from madod.fitting.choose import Wishes
-    from madod.fitting.fit import look, opened
+    from madod.fitting.prepare import look, opened
 
     opening = Opening(how.root, how.size, how.skip_bad, how.cache)
     seen = look(how.name, opening, Wishes(size=how.size), torch_device("auto"), progress=progress)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, cache_folder, parse, torch_device
+from madod.cli.arguments import Switch, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
 from madod.data.opening import Opening
@@ -17,7 +17,8 @@ from madod.data.opening import Opening
 if TYPE_CHECKING:
     from madod.algorithms.base import BaseConfig
     from madod.fitting.choose import Choice
-    from madod.fitting.fit import Fitted, Look
+    from madod.fitting.fit import Fitted
+    from madod.fitting.prepare import Look, Ready
     from madod.fitting.strangers import Strangers
     from madod.training import Progress
 
@@ -157,37 +158,36 @@ def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
 
 def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tuple[Fitted, Look]":
     """Carry it all through, and say beforehand what will be done."""
-    from madod.detectors.base import DETECTORS
     from madod.fitting.choose import Wishes
-    from madod.fitting.fit import carry_out, fields_of, look, opened, spec_of
-    from madod.models.pretrained import pretrained
+    from madod.fitting.fit import carry_out
+    from madod.fitting.prepare import prepare
 
-    if how.detector is not None:
-        DETECTORS[how.detector]  # an unknown name is refused before anything long starts
-    device = torch_device(how.device)
-    opening = Opening(how.root, how.size, how.skip_bad, how.cache)
-    wishes = Wishes(
-        how.size, how.backbone, how.pretrained, how.steps, how.translate, how.translate_steps, how.check, how.precision,
-        how.test_domain, how.ood_class,
-    )  # fmt: skip
-    seen = look(how.data, opening, wishes, device, fields=fields_of(how.algorithm), progress=progress)
-    choice = seen.choice
-    weights = pretrained(choice.pretrained, cache=cache_folder(how.cache), progress=progress)
-    _, given = arguments_of(arguments, choice)
-    spec = spec_of(
-        how.data, opening, wishes, choice, algorithm=how.algorithm, given=given, weights=weights, seed=how.seed,
+    ready = prepare(
+        how.data,
+        Opening(how.root, how.size, how.skip_bad, how.cache),
+        Wishes(
+            size=how.size, backbone=how.backbone, pretrained=how.pretrained, steps=how.steps, translate=how.translate,
+            translate_steps=how.translate_steps, check=how.check, precision=how.precision, test_domain=how.test_domain,
+            ood_classes=how.ood_class,
+        ),
+        algorithm=how.algorithm,
+        hparams=lambda choice: arguments_of(arguments, choice)[1],
+        detector=how.detector,
+        seed=how.seed,
         split_seed=how.split_seed,
+        device=torch_device(how.device),
+        before=lambda look: say(how, noticed(look)),
+        progress=progress,
     )  # fmt: skip
-    say(how, [] if seen.survey is None else [*seen.survey.lines(), *(f"> {reason}" for reason in choice.reasons)])
-    dataset = opened(how.data, opening, seen, progress)
-    warn_of_differences(dataset)
-    if seen.survey is not None and not (how.out / "record.json").exists():
-        say(how, [foreseen(spec, dataset, weights, device, choice)])
-    made = carry_out(
-        spec, dataset, out=how.out, cache=cache_folder(how.cache), device=device, weights=weights, check=choice.check,
-        detector=how.detector, waive_gate=how.waive_gate, progress=progress,
-    )  # fmt: skip
-    return made, seen
+    warn_of_differences(ready.dataset)
+    if ready.look.survey is not None and not (how.out / "record.json").exists():
+        say(how, [foreseen(ready)])
+    return carry_out(ready, out=how.out, waive_gate=how.waive_gate, progress=progress), ready.look
+
+
+def noticed(look: "Look") -> list[str]:
+    """Say what is in a folder of a person's own, and what is chosen and why."""
+    return [] if look.survey is None else [*look.survey.lines(), *(f"> {reason}" for reason in look.choice.reasons)]
 
 
 def say(how: Train, lines: Sequence[str]) -> None:
@@ -197,16 +197,17 @@ def say(how: Train, lines: Sequence[str]) -> None:
         sys.stderr.flush()
 
 
-def foreseen(spec: Any, dataset: Any, weights: Any, device: Any, choice: "Choice") -> str:
+def foreseen(ready: "Ready") -> str:
     """Say how long it will take, from a few steps."""
     from madod.fitting.check import fold_spec
     from madod.fitting.estimate import estimate, told
 
-    pace = estimate(spec, dataset, weights, device)
+    spec, dataset, check = ready.spec, ready.dataset, ready.look.choice.check
+    pace = estimate(spec, dataset, ready.weights, ready.device)
     whole = pace.seconds(spec)
     folds = 0.0
-    if choice.check != "none":
-        each = fold_spec(spec, dataset, dataset.domains[0], choice.check)
+    if check != "none":
+        each = fold_spec(spec, dataset, dataset.domains[0], check)
         folds = len(dataset.domains) * (pace.seconds(each) if each.translate == "munit" else each.steps * pace.step)
     apart = f" and {told(folds)} for the check" if folds else ""
     return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from madod.evaluation.threshold import threshold
 from madod.fitting.check import KEEPS, Fold
-from madod.fitting.fit import Fitted, Look
+from madod.fitting.fit import Fitted
+from madod.fitting.prepare import Look
 from madod.fitting.strangers import Strangers
 from madod.predict import load
 from madod.report.train_page import Flagging, Training, Unseen, train_page

@@ -1,0 +1,134 @@
+"""What will be trained, on what and from what, with everything that a person left open chosen for them."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.record import RunSpec
+from madod.data.base import DomainDataset
+from madod.data.cache import cache_dir
+from madod.data.opening import Opening, open_dataset, own_folder
+from madod.detectors.base import DETECTORS
+from madod.errors import InputError
+from madod.fitting.choose import Choice, Wishes, choose
+from madod.fitting.survey import Survey, survey
+from madod.models.pretrained import pretrained
+from madod.models.weights import Weights
+from madod.training import Progress, silent
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen before training, and what is chosen from it."""
+
+    survey: Survey | None
+    """None of a dataset that is known by name."""
+    choice: Choice
+    dataset: DomainDataset | None
+    """Where it had to be opened to choose."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """All that a training starts with."""
+
+    look: Look
+    spec: RunSpec
+    dataset: DomainDataset
+    weights: Weights | None
+    detector: str | None
+    """The one that was asked for; None is chosen by the check."""
+    device: torch.device
+    cache: Path
+
+
+def prepare(
+    data: str,
+    opening: Opening,
+    wishes: Wishes,
+    *,
+    algorithm: str,
+    hparams: Callable[[Choice], Mapping[str, Any]],
+    detector: str | None,
+    seed: int,
+    split_seed: int,
+    device: torch.device,
+    before: Callable[[Look], None] | None = None,
+    progress: Progress = silent,
+) -> Ready:
+    """Look, choose, read weights and decode pictures; what cannot be trained is refused before anything long starts.
+
+    `hparams` returns every hyper-parameter for what was chosen; `before` is told of it before pictures are decoded.
+    """
+    if detector is not None:
+        DETECTORS[detector]  # refuses an unknown name
+    seen = look(data, opening, wishes, device, fields=fields_of(algorithm), progress=progress)
+    choice, own, cache = seen.choice, own_folder(data, opening), opening.cache or cache_dir()
+    _refuse_numbers(choice, seed, split_seed)
+    weights = pretrained(choice.pretrained, cache=cache, progress=progress)
+    spec = RunSpec(
+        dataset=own.resolve().name if own else data,
+        test_domain=wishes.test_domain,
+        ood_classes=wishes.ood_classes,
+        algorithm=algorithm,
+        seed=seed,
+        split_seed=split_seed,
+        steps=choice.steps,
+        backbone=choice.backbone,
+        translate=choice.translate,
+        translate_steps=choice.translate_steps,
+        hparams=hparams(choice),
+        pretrained=weights.label if weights else None,
+        size=choice.size if own else opening.size,
+        precision=choice.precision,
+    )
+    if before is not None:
+        before(seen)
+    return Ready(seen, spec, opened(data, opening, seen, progress), weights, detector, device, cache)
+
+
+def look(
+    data: str,
+    opening: Opening,
+    wishes: Wishes,
+    device: torch.device,
+    *,
+    fields: Collection[str] = (),
+    progress: Progress = silent,
+) -> Look:
+    """Look at a folder, or open a dataset, and choose what is left open; `fields` are those of `choose`."""
+    own = own_folder(data, opening)
+    rules = partial(choose, own=own is not None, gpu=device.type == "cuda", fields=fields)
+    if own is not None and own.exists():
+        found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
+        return Look(found, rules(wishes, found.side), None)
+    dataset = open_dataset(data, opening, progress)
+    side = dataset.shape[1]
+    return Look(None, rules(replace(wishes, size=side), side), dataset)
+
+
+def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent) -> DomainDataset:
+    """Return the dataset at the chosen size."""
+    if seen.dataset is not None:
+        return seen.dataset
+    return open_dataset(data, replace(opening, size=seen.choice.size), progress)
+
+
+def fields_of(algorithm: str) -> set[str]:
+    """Return the names of the hyper-parameters that a method has a use for."""
+    config = ALGORITHMS[algorithm].Config
+    return {each.name for each in fields(config)} - set(config.unused)
+
+
+def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:
+    for flag, number, least in (("--steps", choice.steps, 1), ("--translate-steps", choice.translate_steps, 0)):
+        if number < least:
+            raise InputError(f"{flag} {number} is no number of steps: give {least} or more")
+    for flag, number in (("--seed", seed), ("--split-seed", split_seed)):
+        if number < 0:
+            raise InputError(f"{flag} {number} is no seed: give 0 or more")
