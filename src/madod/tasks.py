@@ -26,10 +26,6 @@ class Batch(NamedTuple):
     y: Tensor
     d: Tensor
 
-    def by_domain(self, domains: int) -> "list[Batch]":
-        """Return one batch a domain."""
-        return [Batch(*(column[self.d == k] for column in self)) for k in range(domains)]
-
 
 class Task(NamedTuple):
     """Support S, query Q and pseudo-unknowns O: disjoint images; no unit of O is in S or Q."""

@@ -17,6 +17,8 @@ from madod.models.classifier import Classifier, Setting
 from madod.models.ensemble import Ensemble, Views, views
 from madod.tasks import Batch
 
+from .toy import by_domain
+
 close = torch.testing.assert_close
 
 
@@ -308,7 +310,7 @@ def test_daml_losses_are_the_sums_over_networks_and_domains():
     theta = dict(algorithm.net.named_parameters())
     seen = views(algorithm.net, theta, batch.x)
     table = [
-        [F.cross_entropy(net(part.x).logits, part.y) for part in batch.by_domain(3)] for net in algorithm.net.members
+        [F.cross_entropy(net(part.x).logits, part.y) for part in by_domain(batch)] for net in algorithm.net.members
     ]
 
     def mixed(own, other, rng):
@@ -392,7 +394,7 @@ def test_aligned_ensembles_add_up(name):
     algorithm = tiny(name, batch=4)
     batch = tiny_batch(4, 3, seed=5)
     y, total = batch.y.view(3, 4), 0
-    per_net = [[net(part.x) for part in batch.by_domain(3)] for net in algorithm.net.members]
+    per_net = [[net(part.x) for part in by_domain(batch)] for net in algorithm.net.members]
     for m, d in itertools.product(range(3), range(3)):
         total += (3 if m == d else 1) * F.cross_entropy(per_net[m][d].logits, y[d])
     for outputs in per_net:
@@ -434,7 +436,7 @@ def test_views_classify_with_each_members_own_head():
     batch = tiny_batch(3, 2, seed=1)
     seen = views(joint, dict(joint.named_parameters()), batch.x)
     for m, d in itertools.product(range(2), range(2)):
-        out = members[m](batch.by_domain(2)[d].x)
+        out = members[m](by_domain(batch)[d].x)
         close(seen.features[m, d], out.features)
         close(seen.logits[m, d], out.logits)
     assert isinstance(seen, Views)

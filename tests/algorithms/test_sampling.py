@@ -37,6 +37,13 @@ def test_pseudo_domains_share_units_evenly_and_keep_every_image(domains, needed,
     assert pseudo_domains(pool, domains) is pool
 
 
+@pytest.mark.parametrize("domains", [1, 2, 3])
+def test_plain_batches_lie_domain_after_domain(domains):
+    algorithm = toy_algorithm("erm", domains, batch=6)
+    for batch in islice(algorithm.batches(toy_pool(domains), np.random.default_rng(0)), 3):
+        assert [part.tolist() for part in algorithm.per_domain(batch.d)] == [[k] * 6 for k in range(domains)]
+
+
 @pytest.mark.parametrize("domains", [1, 2, 3, 5])
 def test_medic_holds_each_domain_in_turn_and_splits_domains_and_units(domains):
     algorithm = toy_algorithm("medic", domains, batch=6)

@@ -10,6 +10,7 @@ from madod.data.augment import NONE, Augmentation
 from madod.data.base import Domain, pool
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.tasks import Batch
 from madod.training import Cadence, train
 from madod.translation.translate import PlainAugmentation
 
@@ -36,6 +37,11 @@ def toy_pool(domains=3, per_cell=5, size=16, classes=CLASSES):
         parts.append(Domain(f"domain {d}", images.to(torch.uint8), y, y))
     names = [f"class {k}" for k in range(classes)]
     return pool(parts, names, names)
+
+
+def by_domain(batch):
+    """Return one batch a domain, told apart by the domains' indices alone."""
+    return [Batch(*(column[batch.d == k] for column in batch)) for k in batch.d.unique()]
 
 
 def toy_setting(domains=3, seed=0, steps=STEPS):

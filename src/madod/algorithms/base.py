@@ -100,6 +100,13 @@ class Algorithm(nn.Module, ABC):
         """Yield what `objective` takes, for ever; nothing but the generators may carry over between batches."""
         return minibatches(source, rng, per_domain=self.config.batch, transform=self.augment)
 
+    def per_domain(self, values: Tensor) -> tuple[Tensor, ...]:
+        """Return each domain's part of what belongs to the images of a batch.
+
+        `batches`, unless overridden, lays images domain after domain, `config.batch` of each.
+        """
+        return values.split(self.config.batch)
+
     @abstractmethod
     def objective(self, batch: Any) -> Terms:
         """Return the named terms of a step; "loss" is descended."""

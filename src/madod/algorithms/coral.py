@@ -36,5 +36,5 @@ class CORAL(Algorithm):
         """L = CE + gamma mean_{d < e} CORAL(z_d, z_e)."""
         features, logits, _ = self.net(batch.x)
         risk = F.cross_entropy(logits, batch.y)
-        gap = mean_over_pairs(coral, features.split(self.config.batch))
+        gap = mean_over_pairs(coral, self.per_domain(features))
         return {"loss": risk + self.config.alignment * gap, "risk": risk, "gap": gap}

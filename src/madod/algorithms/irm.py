@@ -43,8 +43,7 @@ class IRM(Algorithm):
 
     def objective(self, batch: Batch) -> Terms:
         """L = mean_d [CE_d + w P_d], w = 1 until T_anneal, then lambda."""
-        size = self.config.batch
-        domains = list(zip(self.net(batch.x).logits.split(size), batch.y.split(size), strict=True))
+        domains = list(zip(self.per_domain(self.net(batch.x).logits), self.per_domain(batch.y), strict=True))
         risk = torch.stack([F.cross_entropy(logits, y) for logits, y in domains]).mean()
         gap = torch.stack([penalty(logits, y) for logits, y in domains]).mean()
         weight = 1.0 if self.step < self.config.anneal else self.config.penalty

@@ -46,10 +46,10 @@ class Mixup(Algorithm):
 
     def objective(self, batch: Batch) -> Terms:
         """x = lam x_i + (1 - lam) x_j, lam ~ Beta(a, a) for every pair of a random cycle of the domains."""
-        size = self.config.batch
-        cycle = torch.randperm(len(batch.x) // size, generator=self.rng, device=self.rng.device)
+        size, domains = self.config.batch, len(self.per_domain(batch.x))
+        cycle = torch.randperm(domains, generator=self.rng, device=self.rng.device)
         other = partners(cycle, size)
-        ends = torch.full((len(cycle), 2), self.config.concentration, device=self.rng.device)
+        ends = torch.full((domains, 2), self.config.concentration, device=self.rng.device)
         share = dirichlet(ends, self.rng)[:, 0].repeat_interleave(size, output_size=len(batch.x))
         lam = share.view(-1, 1, 1, 1)
         logits = self.net(lam * batch.x + (1 - lam) * batch.x[other]).logits

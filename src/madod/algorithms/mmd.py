@@ -30,5 +30,5 @@ class MMD(Algorithm):
         """L = CE + gamma mean_{d < e} MMD^2(z_d, z_e)."""
         features, logits, _ = self.net(batch.x)
         risk = F.cross_entropy(logits, batch.y)
-        gap = mean_over_pairs(mmd, features.split(self.config.batch))
+        gap = mean_over_pairs(mmd, self.per_domain(features))
         return {"loss": risk + self.config.alignment * gap, "risk": risk, "gap": gap}
