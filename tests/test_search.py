@@ -19,9 +19,9 @@ class Config:
     fixed: int = 3
 
 
-def drawn(n, config=Config, **kwargs):
+def drawn(n, config=Config):
     rng = np.random.default_rng(0)
-    return [draw(config, index, rng, **kwargs) for index in range(1, n + 1)]
+    return [draw(config, index, rng) for index in range(1, n + 1)]
 
 
 def test_ranges_are_those_of_the_fields_that_have_one():
@@ -45,7 +45,6 @@ def test_draw_0_is_the_published_setting_and_draws_nothing():
     rng = np.random.default_rng(0)
     assert draw(Config, 0, rng) == Config()
     assert rng.bit_generator.state == np.random.default_rng(0).bit_generator.state
-    assert draw(Config, 0, rng, {"fixed": 9}) == Config(fixed=9)
 
 
 def test_draws_stay_in_range_and_fill_it():
@@ -70,12 +69,9 @@ def test_whole_numbers_stay_whole():
     assert len(batches) > 20
 
 
-def test_same_generator_same_draws_and_presets_give_way_to_them():
+def test_same_generator_same_draws():
     assert drawn(5) == drawn(5)
     assert len(set(drawn(5))) == 5
-    preset = drawn(5, presets={"rate": 1.0, "fixed": 8})
-    assert [c.rate for c in preset] == [c.rate for c in drawn(5)]
-    assert {c.fixed for c in preset} == {8}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -8,7 +8,6 @@ True
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -62,11 +61,10 @@ def ranges(config: type[Any]) -> dict[str, Range]:
     return {name: mark for name, extras in marks.items() for mark in extras if isinstance(mark, Range)}
 
 
-def draw(config: type[C], index: int, rng: np.random.Generator, presets: Mapping[str, Any] | None = None) -> C:
+def draw(config: type[C], index: int, rng: np.random.Generator) -> C:
     """Return draw number `index` of a random search; draw 0 is the published setting."""
-    base = dict(presets or {})
     if index == 0:
-        return config(**base)
+        return config()
     plain = get_type_hints(config)
     drawn = {name: span.sample(rng) for name, span in ranges(config).items()}
-    return config(**base | {name: round(value) if plain[name] is int else value for name, value in drawn.items()})
+    return config(**{name: round(value) if plain[name] is int else value for name, value in drawn.items()})

@@ -76,7 +76,9 @@ def test_published_defaults(name):
 @everyone
 def test_search_and_scratch_values_make_configurations(name):
     cls = ALGORITHMS[name]
-    assert cls.Config(**cls.Config.scratch) != cls.Config()
+    assert cls.Config.preset(pretrained=True) == cls.Config()
+    assert cls.Config.preset(pretrained=False) == cls.Config(**cls.Config.scratch) != cls.Config()
+    assert cls.Config.preset(pretrained=False, lr=0.5) == cls.Config(**{**cls.Config.scratch, "lr": 0.5})
     spans = ranges(cls.Config)
     assert {"lr", "weight_decay", "batch"} <= spans.keys()
     drawn = [draw(cls.Config, index, np.random.default_rng(index)) for index in range(1, 6)]
@@ -183,7 +185,7 @@ def unseen_accuracy(name, steps=300):
         augment=digits.augmentation,
         steps=steps,
     )
-    learner = algorithm(algorithm.Config(**algorithm.Config.scratch), setting, torch.Generator().manual_seed(0))
+    learner = algorithm(algorithm.Config.preset(pretrained=False), setting, torch.Generator().manual_seed(0))
     rng = np.random.default_rng(0)
     batches = learner.batches(source.to(torch.device("cpu")), rng)
     for learner.step in range(steps):

@@ -57,7 +57,7 @@ def toy_setting(domains=3, seed=0, steps=STEPS):
 
 def toy_algorithm(name, domains=3, seed=0, **fields):
     cls = ALGORITHMS[name]
-    config = cls.Config(**{**cls.Config.scratch, "batch": 4, **SMALL.get(name, {}), **fields})
+    config = cls.Config.preset(pretrained=False, **{"batch": 4, **SMALL.get(name, {}), **fields})
     return cls(config, toy_setting(domains, seed), torch.Generator().manual_seed(seed))
 
 

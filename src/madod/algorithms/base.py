@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -42,6 +42,11 @@ class BaseConfig:
     """What changes where the backbone starts without pretrained weights."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Fields of all methods that this one has no use for; the command line does not offer them."""
+
+    @classmethod
+    def preset(cls, *, pretrained: bool, **given: Any) -> Self:
+        """Return the setting for a backbone with pretrained weights or from scratch, with what is given in place."""
+        return cls(**({} if pretrained else cls.scratch) | given)
 
     def __post_init__(self) -> None:
         """Refuse numbers that no training can start with."""

@@ -175,8 +175,8 @@ def plain(augmentation: Augmentation) -> Generator:
 
 
 def _judge_config(weights: Weights | None, batch: int | None) -> dict[str, Any]:
-    config = ALGORITHMS["erm"].Config
-    return asdict(config(**({} if weights else config.scratch) | ({"batch": batch} if batch else {})))
+    given = {"batch": batch} if batch else {}
+    return asdict(ALGORITHMS["erm"].Config.preset(pretrained=weights is not None, **given))
 
 
 def small_judge(*, channels: int, classes: int, seed: int) -> Classifier:

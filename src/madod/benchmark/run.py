@@ -53,8 +53,7 @@ class Outcome:
 
 def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
     """Return every hyper-parameter of an algorithm that starts from scratch, or not, with those given in place."""
-    config = ALGORITHMS[algorithm].Config
-    return asdict(config(**({} if pretrained else config.scratch) | dict(given or {})))
+    return asdict(ALGORITHMS[algorithm].Config.preset(pretrained=pretrained, **(given or {})))
 
 
 def run(

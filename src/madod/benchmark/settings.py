@@ -21,7 +21,7 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     hints = get_type_hints(config)
     fixed = {name: taken(hints[name], value) for name, value in given.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
-    drawn = asdict(draw(config, index, rng, {} if pretrained or index else config.scratch))
+    drawn = asdict(draw(config, index, rng) if index else config.preset(pretrained=pretrained))
     if index and not pretrained:
         drawn |= {name: moved(config, name, drawn[name]) for name in config.scratch}
     return asdict(replace(config(**drawn), **fixed))
