@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
+import madod
 from madod.algorithms.base import ALGORITHMS
+from madod.cli.main import VERBS
 from madod.data.base import DATASETS
 from madod.detectors.base import DETECTORS
 
@@ -123,6 +125,24 @@ def test_dotted_names_and_files_on_a_page_exist(page):
         assert (ROOT / file).exists(), file
     for file in re.findall(r"\]\((?!http)([^)#]+)\)", text):
         assert (page.parent / file).exists(), file
+
+
+def test_the_python_page_has_every_public_name():
+    text = (DOCS / "guide" / "python.md").read_text(encoding="utf-8")
+    for name in set(madod.__all__) - {"__version__"}:
+        assert f"<!-- api: madod.{name} -->" in text or f"### madod.{name}\n" in text, name
+
+
+def test_every_file_of_a_room_is_named_in_its_row():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| `(\w+)` \|(.*)$", text, flags=re.MULTILINE))
+    datasets = {entry.module.rpartition(".")[2] for entry in DATASETS.entries.values()}
+    for room in (folder.parent.name for folder in SOURCE.glob("*/__init__.py")):
+        if room in ("algorithms", "detectors"):  # one file a method or detector, and what several of them share
+            continue
+        alike = {"data": datasets, "cli": set(VERBS)}.get(room, set())
+        for file in (SOURCE / room).glob("[!_]*.py"):
+            assert file.stem in alike or f"`{file.stem}`" in named[room], f"{room}/{file.name}"
 
 
 def blocks(page: Path) -> Iterator[tuple[int, str]]:

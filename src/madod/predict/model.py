@@ -85,6 +85,8 @@ class Model:
     def set_threshold(self, keep: float = KEEP) -> float:
         """Set the threshold so that this share of held-out training pictures passes as known, and return it.
 
+        Without a share it is the 95 % of training.
+
         >>> model = madod.load("my_model/")
         >>> strict, lenient = model.set_threshold(keep=0.8), model.set_threshold(keep=0.99)
         >>> strict < lenient == model.threshold
