@@ -2,6 +2,7 @@
 
 import io
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,16 @@ from PIL import Image
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import hparams, run
 from madod.data.digits import Digits
-from madod.predict import Model, load
+from madod.predict import Checked, Model, load
 from madod.serve.app import application
 from madod.serve.front import Front
 from madod.serve.limits import Limits
 from tests.serve.process import Served
+
+WARNED = Checked(
+    1, 0.9, 0.555, ("do not rely on it to find unknowns (AUROC 0.555)", "do not <b>rely</b> on its labels")
+)
+"""What a model's own check may say of it."""
 
 with warnings.catch_warnings():  # it would rather have another client than the one that everybody has
     warnings.simplefilter("ignore")
@@ -34,6 +40,12 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def model(folder):
     return load(folder)
+
+
+@pytest.fixture(scope="session")
+def warned(model) -> Model:
+    """The same, with doubts."""
+    return Model(model.net, model.detector, replace(model.card, check=WARNED), model.held_scores, model.gallery)
 
 
 @pytest.fixture(scope="session")

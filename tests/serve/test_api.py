@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from madod.predict import Model
+from tests.serve.conftest import WARNED
 from tests.serve.hostile import form
 
 PNG = {"content-type": "image/png"}
@@ -176,6 +177,20 @@ def test_the_other_addresses(client, model):
         assert answer.json()["error"]
     answer = client.get("/predict")
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+def test_what_the_model_s_own_check_warned_of_is_said(make_client, client, warned):
+    doubtful = make_client(warned)
+    assert doubtful.get("/model").json()["warnings"] == list(WARNED.warnings)
+    shown = doubtful.get("/").text
+    assert "own check warns</b>: do not rely on it to find unknowns (AUROC 0.555).</p>" in shown
+    assert "do not &lt;b&gt;rely&lt;/b&gt; on its labels" in shown
+    assert shown.index('<aside class="warnings"') < shown.index('id="files"')
+    assert client.get("/model").json()["warnings"] == []
+    assert "<aside" not in client.get("/").text
+    described = client.get("/openapi.json").json()["components"]["schemas"]["About"]
+    assert "not to rely on" in described["properties"]["warnings"]["description"]
+    assert "warnings" in described["required"]
 
 
 def test_metrics_count(make_client, digits):

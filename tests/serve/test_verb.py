@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from madod.cli.main import main
+from tests.serve.conftest import WARNED
 from tests.serve.hostile import request
 from tests.serve.process import Served, answer, children
 
@@ -24,6 +25,12 @@ def test_it_says_where_it_is_warns_when_others_can_reach_it_and_ends_at_once(fol
     assert server.process.returncode == 0
     assert errors.startswith("madod: warning: 0.0.0.0 can be reached from other machines")
     assert errors.count("\n") == 1
+
+
+def test_it_says_what_the_model_s_own_check_warned_of(warned, tmp_path):
+    warned.save(tmp_path / "model")
+    with Served(tmp_path / "model") as server:
+        assert server.end() == (0, "".join(f"madod: of this model's own check: {each}\n" for each in WARNED.warnings))
 
 
 def test_requests_under_way_are_answered_before_it_ends(folder, digits):

@@ -38,8 +38,9 @@ class Serve:
 ABOUT = """Serve a trained model over HTTP.
 
 GET / is a page to drop pictures on; POST /predict takes pictures, as files of a form or one as the body, and answers
-in JSON; GET /model, /health and /metrics say the rest, and GET /openapi.json describes all of it. It listens on this
-machine only unless --host says otherwise, and ends at Ctrl-C when the requests under way are answered."""
+in JSON; GET /model, /health and /metrics say the rest, and GET /openapi.json describes all of it. What the model's own
+check warned of is said at the start, on the page and in /model. It listens on this machine only unless --host says
+otherwise, and ends at Ctrl-C when the requests under way are answered."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,6 +81,8 @@ def main(arguments: Sequence[str]) -> int:
     model = load(how.model).to(torch_device(how.device))
 
     def ready(address: str) -> None:
+        for warning in model.card.warnings:
+            sys.stderr.write(f"madod: of this model's own check: {warning}\n")
         if not is_loopback(how.host):
             sys.stderr.write(
                 f"madod: warning: {how.host} can be reached from other machines, without a password or encryption; the "

@@ -46,6 +46,11 @@ class Card:
     """The checksum of the gallery's file; empty where the model was saved without one."""
     check: Checked | None = None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its own check says not to rely on; nothing where it found nothing, or where there was none."""
+        return self.check.warnings if self.check else ()
+
 
 def read_card(home: Path, folder: Path | str) -> Card:
     """Read `model.json`; refuse a model of which any file is not as it was saved. `folder` is what was asked for."""

@@ -21,6 +21,7 @@ def about(model: Model, limits: Limits) -> About:
         threshold=card.threshold,
         kept=kept(model),
         size=model.size,
+        warnings=list(card.warnings),
         gallery=0 if model.gallery is None else len(model.gallery.thumbnails),
         limits=Bounds(**{name: bounds[name] for name in Bounds.model_fields}),
         provenance=card.provenance,

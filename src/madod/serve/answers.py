@@ -78,6 +78,10 @@ class About(BaseModel):
         "was saved without their scores"
     )
     size: int = Field(description="side in pixels of the square that every picture is squeezed to")
+    warnings: list[str] = Field(
+        description="what not to rely on by the model's own check on held-out pictures, why, and what to do, in a "
+        "sentence each; empty where it found nothing, or where the model was not checked"
+    )
     gallery: int = Field(description="training pictures that can be shown")
     limits: Bounds
     provenance: dict[str, Any]

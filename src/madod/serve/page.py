@@ -61,8 +61,14 @@ def _opening(about: About) -> Markup:
             "probably shows nothing that it has ever learned.",
             class_="lead",
         ),
+        _warnings(about),
         facts({"it knows": listed, "learned from": ", ".join(about.domains), "unknown score": about.detector}),
     )
+
+
+def _warnings(about: About) -> Markup | None:
+    said = [paragraph(tag("b", "This model's own check warns"), f": {sentence}.") for sentence in about.warnings]
+    return tag("aside", *said, class_="warnings", aria_label="Warnings") if said else None
 
 
 def _door(about: About) -> Markup:
