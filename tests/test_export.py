@@ -28,12 +28,13 @@ from madod.export.write import converted, export
 from madod.models.backbones import build
 from madod.models.classifier import Setting
 from madod.models.layers import NormName
-from madod.predict import Card, Model
+from madod.predict import Card, Checked, Model
 
 onnxruntime = pytest.importorskip("onnxruntime")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PORTABLE = sorted(name for name in DETECTORS if not DETECTORS[name].needs_model)
 CLASSES = tuple("0123456789")
+WARNED = Checked(1, 0.9, 0.555, ("do not rely on it to find unknowns (AUROC 0.555)", "train it on “é”"))
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def fitted(net: nn.Module, images: np.ndarray, y: torch.Tensor, name: str) -> De
     return DETECTORS[name]().fit(Fit(outputs, y, outputs, mixed, net.head.weight.detach(), net.head.bias.detach()))
 
 
-def model_of(net: nn.Module, detector: Detector, images: np.ndarray, **facts: str) -> Model:
+def model_of(net: nn.Module, detector: Detector, images: np.ndarray, **facts: Checked) -> Model:
     """A model whose threshold splits the given images."""
     card = Card(CLASSES, images.shape[1:], "erm", "small_cnn", ("a", "b"), detector.name, 0.0, {}, **facts)
     model = Model(net, detector, card)
@@ -96,7 +97,7 @@ def plain(pixels, labels) -> nn.Module:
 def exported(plain, pixels, labels, tmp_path_factory) -> tuple[Path, Model]:
     """A model with DDU, saved, and its file."""
     folder = tmp_path_factory.mktemp("exported")
-    model = model_of(plain, fitted(plain, pixels[:200], labels[:200], "ddu"), pixels)
+    model = model_of(plain, fitted(plain, pixels[:200], labels[:200], "ddu"), pixels, check=WARNED)
     model.save(folder / "model")
     assert export(model, folder / "model.onnx")
     return folder, model
@@ -197,6 +198,7 @@ def test_the_file_says_what_it_holds_and_nothing_of_where_it_was_made(exported):
     assert json.loads(facts["classes"]) == list(CLASSES)
     assert float(facts["threshold"]) == model.threshold
     assert (facts["detector"], facts["size"], facts["channels"]) == ("ddu", "32", "3")
+    assert json.loads(facts["warnings"]) == list(WARNED.warnings)
     content = (folder / "model.onnx").read_bytes()
     assert not re.findall(rb"\.py\b", content)
     for place in (Path.home(), Path(__file__).parent.parent, Path(torch.__file__).parent):

@@ -14,8 +14,8 @@ ABOUT = """Write a trained model as one ONNX file that runs without madod.
 
 The file takes uint8 pixels (n, 3, size, size), the whole picture squeezed to the model's size, and returns label,
 confidence, probabilities, score and unknown; preprocessing, network, detector and threshold are inside. Its metadata
-hold classes, threshold, detector and size. Where onnxruntime is installed the file is asked before it is kept, and
-kept only if it answers as the model does."""
+hold classes, threshold, detector, size and what the model's own check warned of. Where onnxruntime is installed the
+file is asked before it is kept, and kept only if it answers as the model does."""
 
 
 @dataclass(frozen=True)

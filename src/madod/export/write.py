@@ -88,6 +88,7 @@ def described(program: Any, model: Model) -> bytes:
         "channels": str(card.shape[0]),
         "algorithm": card.algorithm,
         "backbone": card.backbone,
+        "warnings": json.dumps(card.warnings, ensure_ascii=False),
     }
     made.metadata_props.update(facts)
     return program.model_proto.SerializeToString()
