@@ -6,12 +6,21 @@ import * as ort from "onnxruntime-web";
 import sharp from "sharp";
 
 const [file, ...paths] = process.argv.slice(2);
+if (!paths.length) {
+  console.error("usage: node onnx_predict.mjs model.onnx PICTURE [PICTURE ...]");
+  process.exit(2);
+}
 const model = await readFile(file);
-const { classes, size } = metadata(model);
+const { classes, size, warnings } = metadata(model);
+for (const warning of warnings) console.error(`of this model's own check: ${warning}`);
 const session = await ort.InferenceSession.create(model);
 for (const path of paths) {
   const picture = sharp(path).autoOrient().flatten({ background: "white" }).toColourspace("srgb");
-  const rgb = await picture.resize(size, size, { fit: "fill", kernel: "cubic" }).raw().toBuffer();
+  const rgb = await picture.resize(size, size, { fit: "fill", kernel: "cubic" }).raw().toBuffer().catch((error) => {
+    console.error(`cannot read ${path}: ${error.message}`);
+    process.exitCode = 1;
+  });
+  if (!rgb) continue;
   const plane = size * size; // from r g b r g b ... to one plane a colour
   const pixels = Uint8Array.from(rgb, (_, i) => rgb[3 * (i % plane) + Math.floor(i / plane)]);
   const answer = await session.run({ pixels: new ort.Tensor("uint8", pixels, [1, 3, size, size]) });
@@ -24,7 +33,7 @@ for (const path of paths) {
 function metadata(bytes) {
   const entries = [...parts(bytes)].filter(([field]) => field === 14).map(([, entry]) => [...parts(entry)]);
   const facts = Object.fromEntries(entries.map((pair) => pair.map(([, part]) => new TextDecoder().decode(part))));
-  return { classes: JSON.parse(facts.classes), size: Number(facts.size) };
+  return { classes: JSON.parse(facts.classes), size: Number(facts.size), warnings: JSON.parse(facts.warnings ?? "[]") };
 }
 
 function* parts(bytes) {

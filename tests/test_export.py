@@ -315,17 +315,54 @@ def assert_as_the_model(rows: list[tuple[str, ...]], model: Model, pictures: lis
     assert {row[4] for row in rows} == {"known", "unknown"}
 
 
+def example(*words: object) -> subprocess.CompletedProcess[str]:
+    """Run the Python example where neither madod nor torch can be imported."""
+    code = "import sys, runpy; sys.argv.pop(0); sys.modules.update(madod=None, torch=None)"
+    code = f"{code}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", code, EXAMPLES / "onnx_predict.py", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def test_the_python_example_answers_as_the_model_without_madod(exported, pictures):
     folder, model = exported
-    code = "import sys, runpy; sys.modules.update(madod=None, torch=None); runpy.run_path(sys.argv[0])"
-    code = f"import sys; sys.argv.pop(0); {code}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, EXAMPLES / "onnx_predict.py", folder / "model.onnx", *pictures],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = example(folder / "model.onnx", *pictures)
+    assert done.returncode == 0
     assert_as_the_model(told(done.stdout), model, pictures)
+    assert done.stderr.splitlines() == [f"of this model's own check: {warning}" for warning in WARNED.warnings]
+
+
+def test_the_python_example_goes_on_past_what_it_cannot_read(exported, pictures, tmp_path):
+    folder, _ = exported
+    (tmp_path / "no.png").write_text("no picture")
+    (tmp_path / "half.png").write_bytes(pictures[0].read_bytes()[:200])
+    bad = [tmp_path / "no.png", tmp_path / "gone.png", tmp_path / "half.png", tmp_path]
+    done = example(folder / "model.onnx", *bad, pictures[0])
+    assert done.returncode == 1
+    assert [row[0] for row in told(done.stdout)] == [str(pictures[0])]
+    said = done.stderr.splitlines()[len(WARNED.warnings) :]
+    assert [line.startswith(f"cannot read {path}: ") for line, path in zip(said, bad, strict=True)] == [True] * 4
+
+
+@pytest.mark.parametrize("words", [[], ["model.onnx"]])
+def test_the_python_example_says_what_it_wants(words):
+    done = example(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "usage: python onnx_predict.py model.onnx PICTURE [PICTURE ...]\n"
+
+
+def test_the_python_example_says_when_there_is_no_model(pictures):
+    done = example(pictures[0], pictures[1])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{pictures[0]} is not a model that madod exported: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_the_examples_are_all_introduced():
+    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"\]\((\w+\.\w+)\)", text))
+    assert names == {path.name for path in EXAMPLES.iterdir() if path.is_file()} - {"README.md"}
+    for file in re.findall(r"\]\(([^)]+)\)", text):
+        assert (EXAMPLES / file).exists(), file
 
 
 @pytest.fixture(scope="module")
@@ -345,14 +382,22 @@ def packages(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_javascript_example_answers_as_the_model(exported, pictures, packages):
+def in_node(packages: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    command = ["node", "onnx_predict.mjs", *words]
+    return subprocess.run(command, cwd=packages, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_the_javascript_example_answers_as_the_model(exported, pictures, packages, tmp_path):
     folder, model = exported
     opaque = pictures[:-1]  # sharp rounds what lies over white by other rules than Pillow
-    done = subprocess.run(
-        ["node", "onnx_predict.mjs", folder / "model.onnx", *opaque],
-        cwd=packages, capture_output=True, text=True, check=True, timeout=120,
-    )  # fmt: skip
+    done = in_node(packages, folder / "model.onnx", tmp_path / "gone.png", *opaque)
     assert_as_the_model(told(done.stdout), model, opaque)
+    *warnings, bad = done.stderr.splitlines()
+    assert warnings == [f"of this model's own check: {warning}" for warning in WARNED.warnings]
+    assert bad.startswith(f"cannot read {tmp_path / 'gone.png'}: ")
+    assert done.returncode == 1
+    nothing = in_node(packages, folder / "model.onnx")
+    assert (nothing.returncode, nothing.stderr.split(":")[0]) == (2, "usage")
 
 
 def test_pictures_at_the_model_s_size_need_no_resizing(exported, pictures, monkeypatch, capsys):
