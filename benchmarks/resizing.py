@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from madod.data.folder import pictures_below
 from madod.data.images import Pixels, read_image
 from madod.export import export
 from madod.predict import Model, load
-from madod.predict.findings import inside
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CANVAS = """async ([content, size, quality]) => {
@@ -81,7 +81,7 @@ def main() -> int:
     parser.add_argument("model"), parser.add_argument("folder", type=Path)
     parser.add_argument("--chromium"), parser.add_argument("--node", type=Path)
     how = parser.parse_args()
-    model, paths = load(how.model), inside(how.folder)
+    model, paths = load(how.model), list(pictures_below(how.folder))
     ours = judged(model, [read_image(path, model.size) for path in paths])
     sys.stdout.write(
         f"{len(paths)} pictures, {model.size} px, {model.card.backbone}, {model.card.detector}\n\n"
