@@ -158,6 +158,19 @@ def test_a_folder_as_csv_and_as_a_table_says_the_same(trained, pictures, here):
     assert all(full["path"] in line and full["label"] in line for line, full in zip(table[1:], expected, strict=True))
 
 
+def test_predict_says_what_it_left_out_and_how_many_it_called_unknown(trained, pictures, tmp_path, here, caplog):
+    files = sorted((pictures / "写真" / "кот").iterdir())[:3]
+    for file in files:
+        shutil.copy(file, tmp_path)
+    for name in ("IMG_1.HEIC", "notes.txt"):
+        (tmp_path / name).write_bytes(b"something else")
+    said = here("predict", trained[0], tmp_path, "--format", "json")
+    unknown = sum(json.loads(line)["unknown"] for line in said.out.splitlines())
+    assert (said.code, len(said.out.splitlines())) == (0, 3)
+    assert f"left out files of {tmp_path} that do not end like pictures: 1 .HEIC, 1 .txt" in caplog.text
+    assert f"madod: {unknown} of 3 pictures called unknown; of known ones in the training domains it is " in said.err
+
+
 def test_unreadable_pictures_are_listed_last_and_the_rest_is_done(trained, pictures, tmp_path, here):
     good = sorted((pictures / "写真" / "кот").iterdir())[:2]
     bad = broken(tmp_path)

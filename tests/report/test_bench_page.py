@@ -14,7 +14,7 @@ from madod.report.frame import load_records
 from madod.report.table import MISSING
 
 from .browser import needs_browser, opened
-from .records import write_records
+from .records import record, write, write_records
 from .run_folders import write_run
 from .test_page import read
 
@@ -95,6 +95,15 @@ def test_the_reader_names_the_cell(tmp_path, capsys):
     assert "PACS, unseen sketch, unknown dog; of every" in (tmp_path / "out" / "index.html").read_text()
     assert main([*arguments, "sketch/dgo"]) == 2
     assert "did you mean 'sketch/dog'?" in capsys.readouterr().err
+
+
+def test_a_training_that_was_tested_nowhere_is_told_where_its_page_is(tmp_path, capsys):
+    write(tmp_path / "runs" / "mine", record("mine", "erm", None, "", 0, {"val_accuracy": 0.9}))
+    assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert "was tested in an unseen domain (--test-domain)" in said
+    assert "report.html in its folder" in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_broken_leftover_is_named(tmp_path, capsys):

@@ -40,7 +40,7 @@ def _inside(folder: Path) -> Iterable[Path]:
 
     if not any(pictures_below(folder)):
         raise InputError(f"the folder {folder} has no pictures in it: give a file, or a folder with pictures")
-    return pictures_below(folder)
+    return pictures_below(folder, warn=True)
 
 
 def listed() -> Iterator[Path]:

@@ -24,10 +24,12 @@ A run is running only while a living process holds it and shows signs of life.""
 
 ABOUT_SELECT = """What each selection rule picks among the draws of the hyper-parameters, what it costs, what it misses.
 
-training_domain       accuracy on held-out images of the source domains
-leave_one_domain_out  accuracy and AUROC with every source domain tested in turn and a known class hidden; its runs are
-                      made where the plan says selection = "leave_one_domain_out"; it picks the detector too
-oracle                the test itself: a leak, shown to see what the others miss"""
+training_domain: accuracy on held-out images of the source domains.
+
+leave_one_domain_out: accuracy and AUROC with every source domain tested in turn and a known class hidden; its runs are
+made where the plan says selection = "leave_one_domain_out"; it picks the detector too.
+
+oracle: the test itself, a leak, shown to see what the others miss."""
 
 ABOUT_TABLE = """The tables of a plan: only what its selection rule picked, each variant under its name."""
 TEST_NOTE = (

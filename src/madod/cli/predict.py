@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     model = loaded(how)
     chosen = shown_by(how.gallery)
     bad: list[BadImage] = []
-    total = 0
+    total = flagged = 0
     report = counted(how.quiet)
     for warning in model.check.warnings if model.check and not how.quiet else ():
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
@@ -70,6 +70,7 @@ def main(arguments: Sequence[str]) -> int:
     for total, answer in enumerate(model.predict_iter(files), 1):
         if isinstance(answer, tuple):
             sys.stdout.write(written(answer, how.format))
+            flagged += answer.unknown
             if chosen is not None:
                 chosen.add(answer)
         else:
@@ -80,10 +81,21 @@ def main(arguments: Sequence[str]) -> int:
         chosen.write(how.gallery, model, how.model)
     for each in bad:
         sys.stderr.write(f"madod: {each}\n")
+    if not how.quiet and total > len(bad):
+        sys.stderr.write(f"madod: {summary(model, flagged, total - len(bad))}\n")
     if bad:
         rest = "; the others are done" if len(bad) < total else ""
         sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read{rest}\n")
     return 1 if bad else 0
+
+
+def summary(model: "Model", flagged: int, done: int) -> str:
+    """Say how many pictures were called unknown, and how many known ones are by mistake."""
+    told = f"{flagged} of {done} pictures called unknown"
+    if model.held_scores is None:
+        return told
+    wrongly = float((model.held_scores > model.threshold).float().mean())
+    return f"{told}; of known ones in the training domains it is {wrongly:.0%}"
 
 
 def loaded(how: Predict) -> "Model":

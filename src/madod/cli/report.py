@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from madod.cli.arguments import parse
+from madod.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +49,11 @@ def main(arguments: Sequence[str]) -> int:
     from madod.storage import whole
 
     frame = load_records(how.runs, *picks(how))
+    if frame["test_domain"].isna().all():
+        raise InputError(
+            f"no run below {how.runs} was tested in an unseen domain (--test-domain), so that there is nothing to "
+            "tabulate; what a training found out about itself is in report.html in its folder"
+        )
     command = shlex.join(["madod", "report", *arguments])
     write_tables(frame, how.out / "tables")
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])
@@ -69,7 +75,6 @@ def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
         return None, None
     from madod.benchmark.agenda import load_agenda
     from madod.benchmark.select import asked, picked
-    from madod.errors import InputError
 
     agenda = load_agenda(how.plan, how.runs)
     if agenda is None:

@@ -106,9 +106,19 @@ def listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def pictures_below(folder: Path) -> Iterator[Path]:
-    """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names."""
-    return filter(is_picture, _files_below(folder, set()))
+def pictures_below(folder: Path, *, warn: bool = False) -> Iterator[Path]:
+    """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
+
+    With `warn` it says in the end which files it left out.
+    """
+    others = Counter[str]()
+    for file in _files_below(folder, set()):
+        if is_picture(file):
+            yield file
+        else:
+            others[file.suffix or file.name] += 1
+    if warn:
+        _warn_of_kinds(folder, others)
 
 
 def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
@@ -158,6 +168,10 @@ def _pictures_in(folders: Iterable[Path]) -> list[Path]:
 def _warn_of_others(root: Path, others: Counter[str]) -> None:
     if loose := _pictures_in([root, *listing(root).folders]):
         log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
+    _warn_of_kinds(root, others)
+
+
+def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         log.warning("left out files of %s that do not end like pictures: %s", root, kinds)
