@@ -1,6 +1,7 @@
 """Plans: what they mean, and how a wrong word is refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
 from madod.benchmark.jobs import expand, names_of
 from madod.benchmark.plan import load_plan
+from madod.benchmark.record import RunSpec, apart
 from madod.benchmark.run import hparams
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
@@ -177,3 +179,12 @@ def test_every_plan_of_the_project_is_right(file):
         names = names_of(entry)
         check_cells(entry, names.domains, names.units, toml, k)
     assert re.search(rf"madod bench run plans/{file.name} --runs", file.read_text(encoding="utf-8"))
+
+
+def test_specs_say_in_what_they_differ():
+    one = RunSpec("pacs", "photo", ("dog",), "madod", steps=20, hparams={"lr": 1e-3, "average": 0.0})
+    assert apart(one, replace(one, hparams={"lr": 1e-3})) == ""  # younger than the record, and as it always was
+    assert apart(one, replace(one, steps=30)) == "steps 20 there, 30 here"
+    other = replace(one, steps=30, seed=1, backbone="resnet50", hparams={"lr": 0.5})
+    told = "seed 0 there, 1 here; steps 20 there, 30 here; backbone small_cnn there, resnet50 here; and 1 more"
+    assert apart(one, other) == told

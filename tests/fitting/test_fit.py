@@ -57,3 +57,36 @@ def test_data_decodes_once_what_training_reads(middle, named, tmp_path, capsys):
     model = madod.fit(root, cache=cache, algorithm="erm", steps=1)
     assert list((cache / "images").glob("*/images.npy")) == [ready]
     assert (model.size == 32) == (middle < 48)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mine") / "pictures"
+    for shade, domain in enumerate(("day", "night")):
+        for k in range(24):
+            file = root / domain / ("cat", "dog", "fox", "owl")[k % 4] / f"{k}.png"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (20, 20), (10 * k, 90 * shade, 60 * (k % 4))).save(file)
+    return root
+
+
+def test_a_finished_run_is_not_touched_by_another_one(pictures, tmp_path):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "check": "short"}
+    first = madod.fit(pictures, steps=4, **how)
+    kept = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()}
+    seen = []
+    with pytest.raises(madod.InputError, match=r"holds a finished run with other settings \(steps 4 there, 8 here\)"):
+        madod.fit(pictures, steps=8, progress=lambda *what: seen.append(what[0]), **how)
+    assert not [stage for stage in seen if stage.startswith("check")]  # refused before it was checked
+    other = next(name for name in ("knn", "vim") if name != first.card.detector)
+    with pytest.raises(madod.InputError, match=f"madod rescore .* {other} --ship"):
+        madod.fit(pictures, steps=4, detector=other, **how)
+    assert {file: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()} == kept
+
+
+@pytest.mark.parametrize("inner", ["", "day/model"])
+def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
+    before = sorted(pictures.rglob("*"))
+    with pytest.raises(madod.InputError, match=r"lies among the pictures in .*: choose a folder outside"):
+        madod.fit(pictures, out=pictures / inner, cache=tmp_path, algorithm="erm", steps=2)
+    assert sorted(pictures.rglob("*")) == before

@@ -64,6 +64,14 @@ class RunSpec:
         return f"{'-'.join(known)}-{digest[:8]}"
 
 
+def apart(there: RunSpec, here: RunSpec, most: int = 3) -> str:
+    """Say in what two specs differ, the first few things: "steps 20 there, 30 here"."""
+    one, two = ({**asdict(spec), **lasting(spec.hparams), "hparams": None} for spec in (there, here))
+    keys = [key for key in dict.fromkeys((*one, *two)) if one.get(key) != two.get(key)]
+    told = [f"{key} {one.get(key)} there, {two.get(key)} here" for key in keys[:most]]
+    return "; ".join([*told, *([f"and {len(keys) - most} more"] if len(keys) > most else [])])
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """What a finished run says of itself; `record.json`, whole or absent."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
-from madod.benchmark.record import RunRecord, RunSpec, load_record
+from madod.benchmark.record import RunRecord, RunSpec, apart, load_record
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors.base import DETECTORS
@@ -173,11 +173,27 @@ def held_scores(net: nn.Module, outcome: Outcome, ship: str) -> Tensor:
     return detector.score(result.stored.outputs["val"])
 
 
+def refuse_another(spec: RunSpec, out: Path) -> None:
+    """Refuse a folder that holds a finished run with other settings."""
+    if not (out / "record.json").exists():
+        return
+    there = load_record(out).spec
+    if there.id != spec.id:
+        raise InputError(
+            f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another --out or delete it"
+        )
+
+
 def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
     """Return a finished run as it left itself; refuse a folder that holds another one."""
-    record = load_record(out)
-    if (record.spec.id, record.data, load(out).card.detector) != (spec.id, data, ship):
-        raise InputError(f"{out} holds a finished run with other settings or images: choose another --out or delete it")
+    refuse_another(spec, out)
+    record, shipped = load_record(out), load(out).card.detector
+    if record.data != data:
+        raise InputError(f"{out} holds a finished run with other images: choose another --out or delete it")
+    if shipped != ship:
+        raise InputError(
+            f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
+        )
     (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)

@@ -10,8 +10,10 @@ from typing import Any, get_args
 import torch
 
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, run
+from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, refuse_another, run
 from madod.benchmark.run import hparams as with_presets
+from madod.data.base import DomainDataset
+from madod.data.folder import Folder
 from madod.data.opening import Opening
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
@@ -43,6 +45,8 @@ def carry_out(ready: Ready, *, out: Path, waive_gate: bool = False, progress: Pr
     What the check comes to is noted in the model; without one, what the domain kept apart comes to.
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
+    refuse_another(spec, out)
+    _refuse_inside(ready.dataset, out)
     names = tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, *([detector] if detector else []))))
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
@@ -62,6 +66,12 @@ def carry_out(ready: Ready, *, out: Path, waive_gate: bool = False, progress: Pr
     found = doubts(seen, outcome, ship, choices=choices, short=check == "short")
     note(out / "model", found)
     return Fitted(spec, outcome, folds, ship, found)
+
+
+def _refuse_inside(dataset: DomainDataset, out: Path) -> None:
+    """Refuse to write a model among the pictures that it is trained on."""
+    if isinstance(dataset, Folder) and out.resolve().is_relative_to(Path(dataset.name).resolve()):
+        raise InputError(f"--out {out} lies among the pictures in {dataset.name}: choose a folder outside of them")
 
 
 def fit(
