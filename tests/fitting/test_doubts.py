@@ -75,7 +75,10 @@ def test_where_nothing_was_held_out_nothing_is_claimed():
     failed = Fold("day", None, 0, 0, None, None, {}, {}, [], "too few")
     assert found() == found(failed) == Checked(0, None, None, ())
     one_class = replace(GOOD, accuracy=0.1, guessing=None, auroc={})
-    assert found(one_class) == Checked(1, None, None, ())
+    told = found(one_class)
+    assert (told.domains, told.accuracy, told.auroc) == (1, None, None)
+    (said,) = told.warnings
+    assert said.startswith("whether it finds unknowns was not measured: of so few classes none could be hidden")
 
 
 def test_a_model_keeps_what_was_noted(tmp_path):

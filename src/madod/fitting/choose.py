@@ -144,7 +144,7 @@ def _reasons(choice: Choice, wishes: Wishes, side: float, gpu: bool) -> list[str
         said.append(f"few and small steps ({words}): this is a CPU")
     if wishes.check is None and choice.check == "short":
         said.append(
-            "check (--check): every domain is held out once, with a class hidden, for a quarter of the steps and "
-            "without G; it also picks the detector"
+            "check (--check): every domain is held out once, with a class hidden where there are more than three, for "
+            "a quarter of the steps and without G; with one hidden it also picks the detector"
         )
     return said

@@ -22,7 +22,7 @@ def doubts(folds: Sequence[Fold], outcome: Outcome, detector: str, *, choices: i
         unknowns.value if unknowns else None,
         (
             *_of_labels(held, labels, scratch=scratch, short=short),
-            *_of_unknowns(unknowns, scratch=scratch, short=short),
+            *(_of_unknowns(unknowns, scratch=scratch, short=short) if unknowns else _unmeasured(folds)),
         ),
     )
 
@@ -61,8 +61,17 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
         )
 
 
-def _of_unknowns(found: Skill | None, *, scratch: bool, short: bool) -> Iterator[str]:
-    if found and found.doubt:
+def _unmeasured(folds: Sequence[Fold]) -> Iterator[str]:
+    """Say so where domains were held out and no class could be hidden."""
+    if any(not fold.failure for fold in folds):
+        yield (
+            "whether it finds unknowns was not measured: of so few classes none could be hidden; measure it on "
+            "pictures of something else (--ood-folder DIR)"
+        )
+
+
+def _of_unknowns(found: Skill, *, scratch: bool, short: bool) -> Iterator[str]:
+    if found.doubt:
         told = "a hidden class from the known ones"
         grade = f"it tells {told} little or no" if found.doubt == "weak" else f"it may tell {told} no"
         yield (
