@@ -119,6 +119,11 @@ def test_lists_hold_what_the_readme_promises(capsys):
         (["list", "algorithm"], "invalid choice 'algorithm'"),
         (["predict"], "MODEL"),
         (["demo", "--sed", "3"], "--sed"),
+        (
+            ["train", "x", "--out", "y", "--algorithm", "erm", "--tasks", "2"],
+            "--tasks is an option of madod, not of erm",
+        ),
+        (["train", "x", "--out", "y", "--taks", "2"], "--taks"),
     ],
 )
 def test_wrong_words_get_one_sentence_and_code_2(words, said, capsys):

@@ -13,6 +13,7 @@ from madod.cli.arguments import Switch, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
 from madod.data.opening import Opening
+from madod.errors import InputError
 
 if TYPE_CHECKING:
     from madod.algorithms.base import BaseConfig
@@ -132,8 +133,28 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
         "TrainWithConfig", [("common", Train), ("method", method, dataclasses.field(default=method(**default)))],
         frozen=True,
     )  # fmt: skip
-    both: Any = parse(form, arguments, "train", ABOUT)
+    try:
+        both: Any = parse(form, arguments, "train", ABOUT)
+    except InputError:
+        _refuse_foreign(arguments, algorithm)
+        raise
     return both.common, dataclasses.asdict(both.method)
+
+
+def _refuse_foreign(arguments: Sequence[str], algorithm: str) -> None:
+    """Refuse an option that only other algorithms have, and name them."""
+    from madod.algorithms.base import ALGORITHMS
+
+    owners: dict[str, list[str]] = {}
+    for name in ALGORITHMS:
+        for each in dataclasses.fields(ALGORITHMS[name].Config):
+            owners.setdefault(f"--{each.name.replace('_', '-')}", []).append(name)
+    for flag in (word.partition("=")[0] for word in arguments):
+        if algorithm not in owners.get(flag, [algorithm]):
+            raise InputError(
+                f"{flag} is an option of {', '.join(owners[flag])}, not of {algorithm}: "
+                f"madod train --algorithm {algorithm} --help says what there is"
+            )
 
 
 def offered(config: "type[BaseConfig]") -> "type[BaseConfig]":
