@@ -24,7 +24,17 @@ from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 from madod.storage import read_tensors, write_json, write_tensors
-from madod.training import CHECKPOINT, Cadence, Progress, load_checkpoint, save_checkpoint, silent, spent, train
+from madod.training import (
+    CHECKPOINT,
+    Cadence,
+    Progress,
+    load_checkpoint,
+    reached,
+    save_checkpoint,
+    silent,
+    spent,
+    train,
+)
 from tests.algorithms.toy import STEPS, toy_algorithm, toy_pool
 
 
@@ -218,9 +228,22 @@ def test_time_before_a_kill_counts_and_changes_nothing_else(tmp_path, seconds, l
 
 
 def test_no_checkpoint_and_a_broken_one_tell_no_time(tmp_path):
-    assert spent(tmp_path / CHECKPOINT) == {}
+    assert (spent(tmp_path / CHECKPOINT), reached(tmp_path / CHECKPOINT)) == ({}, 0)
     (tmp_path / CHECKPOINT).write_bytes(b"no checkpoint")
-    assert spent(tmp_path / CHECKPOINT) == {}
+    assert (spent(tmp_path / CHECKPOINT), reached(tmp_path / CHECKPOINT)) == ({}, 0)
+
+
+def test_a_run_that_goes_on_says_from_where(pictures, tmp_path, capsys, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
+             "--algorithm", "erm", "--steps", "60", "--check", "none"]  # fmt: skip
+    monkeypatch.setattr("madod.benchmark.run.evaluate", lambda *what: sys.exit(7))  # as if it was killed there
+    with pytest.raises(SystemExit):
+        main(words)
+    assert reached(tmp_path / "out" / CHECKPOINT) == 60
+    assert "going on" not in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main(words) == 0
+    assert "going on from step 60 of 60\n" in capsys.readouterr().err
 
 
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):

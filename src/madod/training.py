@@ -188,6 +188,11 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     return history
 
 
+def reached(file: Path) -> int:
+    """Return the step that a checkpoint holds; 0 without one."""
+    return int(json.loads(read_texts(file).get("facts", "{}")).get("step", 0))
+
+
 def spent(file: Path) -> dict[str, float]:
     """Return the seconds by stage up to a checkpoint; none without one, or where it is too old to say."""
     seconds: dict[str, float] = json.loads(read_texts(file).get("seconds", "{}"))

@@ -182,6 +182,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     from madod.fitting.choose import Wishes
     from madod.fitting.fit import carry_out
     from madod.fitting.prepare import prepare
+    from madod.training import CHECKPOINT, reached
 
     ready = prepare(
         how.data,
@@ -201,7 +202,9 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         progress=progress,
     )  # fmt: skip
     warn_of_differences(ready.dataset)
-    if ready.look.survey is not None and not (how.out / "record.json").exists():
+    if done := reached(how.out / CHECKPOINT):
+        say(how, [f"going on from step {done} of {ready.spec.steps}"])
+    elif ready.look.survey is not None and not (how.out / "record.json").exists():
         say(how, [foreseen(ready)])
     return carry_out(ready, out=how.out, waive_gate=how.waive_gate, progress=progress), ready.look
 
