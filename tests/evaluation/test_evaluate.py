@@ -101,7 +101,7 @@ def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys)
     assert after.set_threshold() == pytest.approx(after.card.threshold)  # held-out scores are the new detector's
     labels, unknowns = after.check.warnings
     assert (labels, after.check.auroc) == ("do not rely on its labels", None)
-    assert unknowns.startswith("how knn finds unknowns in held-out domains was not measured")
+    assert unknowns.startswith("its check does not say how knn finds unknowns in held-out domains")
     stored = load_outputs(out / "outputs.safetensors")
     picture = Digits().read("ink").images[0]
     answer = after.predict([(picture.permute(1, 2, 0).numpy())])[0]

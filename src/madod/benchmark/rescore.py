@@ -32,9 +32,9 @@ def ship(folder: Path, name: str) -> Model:
 
 
 def unchecked(card: Card, name: str) -> Card:
-    """Return a card whose check says of unknowns only that this detector was not part of it."""
+    """Return a card whose check no longer speaks of unknowns: what it said was of the detector that ships no more."""
     if card.check is None or name == card.detector:
         return card
-    said = f"how {name} finds unknowns in held-out domains was not measured: train with --detector {name} for that"
+    said = f"its check does not say how {name} finds unknowns in held-out domains: train with --detector {name} for it"
     labels = tuple(warning for warning in card.check.warnings if "unknowns" not in warning)
     return replace(card, check=replace(card.check, auroc=None, warnings=(*labels, said)))

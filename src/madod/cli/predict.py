@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     bad: list[BadImage] = []
     total = flagged = 0
     report = counted(how.quiet)
-    for warning in model.check.warnings if model.check and not how.quiet else ():
+    for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
