@@ -50,7 +50,9 @@ def test_what_is_missing_or_damaged_is_said_in_a_sentence(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"\x00\x00", b"<html>", idx(np.ones((2, 3)))[:-1], gzip.compress(idx(np.ones(9)))[:-9]]
+    "content",
+    [b"", b"\x00\x00", b"<html>", idx(np.ones((2, 3)))[:-1], gzip.compress(idx(np.ones(9)), mtime=0)[:-9]],
+    ids=["nothing", "too short", "a page", "a byte missing", "cut while packed"],
 )
 def test_a_file_that_is_no_idx_file_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
