@@ -99,13 +99,17 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
      {"outer_invariance": 0.8}, {"inner_steps": 1}, {"own_outputs": True, "outer_invariance": 0.8},
      {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0},
      {"both_ways": True, "invariance": 0.0, "outer_invariance": 0.8}, {"both_ways": True, "own_outputs": True},
-     {"both_ways": True, "views": 2, "outer_invariance": 0.8}],
+     {"both_ways": True, "views": 2, "outer_invariance": 0.8},
+     {"all_class": 0.7}, {"all_class": 0.7, "own_outputs": True, "both_ways": True}],
     ids=lambda fields: ",".join(fields) or "default",
 )  # fmt: skip
 def test_meta_gradient_equals_an_independent_loop(fields):
     learner, batch = make(**fields), tasks()
     back = [Task(task.query, task.support, task.pseudo_ood) for task in batch] if learner.config.both_ways else []
     ours, theirs = learner.objective(batch)["loss"], by_hand(learner, [*batch, *back])
+    for parts in batch:
+        plain = [F.cross_entropy(learner.net(part.x).logits, part.y, reduction="sum") for part in parts]
+        theirs = theirs + learner.config.all_class * sum(plain) / sum(len(part.x) for part in parts)
     assert torch.allclose(ours, theirs, rtol=1e-12)
     a, b = gradient(learner, ours), gradient(learner, theirs)
     assert (a - b).norm() / b.norm() < 1e-8

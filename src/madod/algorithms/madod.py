@@ -49,6 +49,8 @@ class MadodConfig(BaseConfig):
     """Share of the steps over which the weight of R_OOD grows from 0 to lambda_2; 0 is the paper."""
     outer_invariance: float = 0.0
     """Weight of R_GI on the query in the outer loss; 0 is the paper."""
+    all_class: float = 0.0
+    """Weight in the outer loss of the risk over all known classes before any inner step; 0 is the paper."""
     margin_in: Annotated[float, Uniform(-11, -9)] = -10.0
     """m_I: energies of known images above it are pulled down."""
     margin_out: Annotated[float, Uniform(-9, -7)] = -8.0
@@ -93,6 +95,7 @@ class Sets(NamedTuple):
     query_moved: Tensor
     support_y: Tensor
     query_y: Tensor
+    pseudo_y: Tensor
 
     @property
     def tasks(self) -> int:
@@ -101,8 +104,8 @@ class Sets(NamedTuple):
 
     def both_ways(self) -> "list[Sets]":
         """Return these tasks and those with support and query changed, side by side where they have one shape."""
-        s, q, o, s_moved, q_moved, s_y, q_y = self
-        there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y)
+        s, q, o, s_moved, q_moved, s_y, q_y, o_y = self
+        there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y, o_y)
         one_shape = [a.shape for a in there] == [a.shape for a in back]
         return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if one_shape else [there, back]
 
@@ -148,6 +151,12 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
     return sets.tasks * loss
 
 
+def all_class_risk(psi: Params, sets: Sets) -> Tensor:
+    """CE(S + Q + O; psi) over all known classes, a task's pseudo-unknown ones too, summed over the tasks [ours]."""
+    features = torch.cat([sets.support, sets.query, sets.pseudo_ood], dim=1)
+    return sets.tasks * risk(logits(psi, features), torch.cat([sets.support_y, sets.query_y, sets.pseudo_y], dim=1))
+
+
 @ALGORITHMS.register("madod")
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
@@ -175,11 +184,18 @@ class MADOD(Algorithm):
         )
 
     def objective(self, batch: Sequence[Task]) -> Terms:
-        """L = sum_i L_outer(T_i), the sum over the tasks of the step [MADOD, eq. outer-update]."""
-        tasks = self.featurize(batch)
-        ways = [way for sets in tasks for way in sets.both_ways()] if self.config.both_ways else tasks
-        terms = [self.outer_terms(sets) for sets in ways]
-        return {name: torch.stack([each[name] for each in terms]).sum() for name in terms[0]}
+        """L = sum_i L_outer(T_i), the sum over the tasks of the step [MADOD, eq. outer-update].
+
+        Ours, and 0 in the paper: + w CE over all known classes by psi as it is, w the weight `all_class`.
+        """
+        how, tasks = self.config, self.featurize(batch)
+        ways = [way for sets in tasks for way in sets.both_ways()] if how.both_ways else tasks
+        each = [self.outer_terms(sets) for sets in ways]
+        terms = {name: torch.stack([term[name] for term in each]).sum() for name in each[0]}
+        if how.all_class:
+            plain = torch.stack([all_class_risk(self.heads(sets.tasks), sets) for sets in tasks]).sum()
+            terms |= {"loss": terms["loss"] + how.all_class * plain, "all_class": plain}
+        return terms
 
     def outer_terms(self, sets: Sets) -> Terms:
         """L_outer = CE(Q; psi') + lambda_2 R_OOD(Q, O; psi'), summed over the tasks [MADOD, eq. outer-loss].
@@ -239,7 +255,7 @@ class MADOD(Algorithm):
         parts = features.split([len(images) for images in still + to_move])
         s, q, o = (parts[: len(still)][i::3] for i in range(3))
         s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
-        y = [(task.support.y, task.query.y) for task in tasks]
+        y = [(task.support.y, task.query.y, task.pseudo_ood.y) for task in tasks]
         alike: dict[tuple[int, ...], list[tuple[Tensor, ...]]] = {}
         for *sets, labels in zip(s, q, o, s_moved, q_moved, y, strict=True):
             alike.setdefault(tuple(map(len, sets)), []).append((*sets, *labels))

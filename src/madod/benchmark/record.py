@@ -10,7 +10,7 @@ from typing import Any
 from madod.errors import InputError
 from madod.storage import write_json
 
-ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False}
+ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0}
 """Hyper-parameters younger than the first records, as they always were before."""
 
 
