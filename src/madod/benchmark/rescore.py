@@ -22,11 +22,9 @@ def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
 
 def ship(folder: Path, name: str) -> Model:
     """Put a detector, fitted on what the run stored, into the run's saved model in place of its own, and return it."""
-    model, stored = load(folder), load_outputs(folder / "outputs.safetensors")
-    result = evaluate_stored(stored, [name])
-    detector = result.detectors[name]
+    model, result = load(folder), evaluate_stored(load_outputs(folder / "outputs.safetensors"), [name])
     card = replace(unchecked(model.card, name), detector=name, threshold=result.thresholds[name])
-    model = Model(model.net, detector, card, detector.score(stored.outputs["val"]), model.gallery)
+    model = Model(model.net, result.detectors[name], card, result.held[name], model.gallery)
     model.save(folder / "model")
     return model
 

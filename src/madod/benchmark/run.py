@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
@@ -23,7 +23,7 @@ from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError
-from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored, image_scores
+from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
 from madod.evaluation.verdicts import save_verdicts
 from madod.models.backbones import build
@@ -155,22 +155,13 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
         norm=usual_norm(pretrained=spec.pretrained is not None),
     )
-    held = held_scores(net, outcome, ship)
     gallery = gathered(source, result.stored.outputs["source"].features)
-    Model(net.cpu(), result.detectors[ship], card, held, gallery).save(out / "model")
+    Model(net.cpu(), result.detectors[ship], card, result.held[ship], gallery).save(out / "model")
     if outcome.grid is not None:
         with whole(out / GRID) as part:
             shutil.copyfile(outcome.grid, part)
     record.save(out)
     (out / CHECKPOINT).unlink(missing_ok=True)
-
-
-def held_scores(net: nn.Module, outcome: Outcome, ship: str) -> Tensor:
-    """Return what the shipped detector says of the held-out source images (n,): where thresholds come from."""
-    detector, result = outcome.evaluation.detectors[ship], outcome.evaluation
-    if detector.needs_model:
-        return image_scores(detector, net, outcome.split.val)
-    return detector.score(result.stored.outputs["val"])
 
 
 def refuse_another(spec: RunSpec, out: Path) -> None:

@@ -72,11 +72,12 @@ DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data")
 class Pool:
     """Images of several domains to draw from, without copying them.
 
-    Image i is `images[d[i]][row[i]]` until `to` gathers all of them into one tensor on a device. Labels `y` index
-    `classes` and are -1 for hidden classes, `d` indexes `domains`, `u` indexes `units`.
+    Image i is `images[part[i]][row[i]]`; `to` gathers all of them into one part. Labels `y` index `classes` and are -1
+    for hidden classes, `d` indexes `domains`, `u` indexes `units`.
     """
 
     images: tuple[Tensor, ...]
+    part: Tensor
     row: Tensor
     y: Tensor
     d: Tensor
@@ -105,7 +106,7 @@ class Pool:
             return self.images[0].index_select(0, self.row[index])  # ten times as fast as images[rows]
         out = torch.empty((len(index), *self.shape), dtype=torch.uint8)
         for k, images in enumerate(self.images):
-            at = (self.d[index] == k).nonzero()[:, 0]
+            at = (self.part[index] == k).nonzero()[:, 0]
             out.index_copy_(0, at, images.index_select(0, self.row[index[at]]))
         return out
 
@@ -115,7 +116,8 @@ class Pool:
 
     def subset(self, index: Tensor) -> "Pool":
         """Return the pool of these images only; the images themselves are shared."""
-        return replace(self, row=self.row[index], y=self.y[index], d=self.d[index], u=self.u[index])
+        columns = {name: getattr(self, name)[index] for name in ("part", "row", "y", "d", "u")}
+        return replace(self, **columns)
 
     def to(self, device: torch.device) -> "Pool":
         """Return the pool with all of its images in one tensor on the device, so that taking a batch never waits."""
@@ -123,6 +125,7 @@ class Pool:
         return replace(
             self,
             images=(self.stored(everything).to(device),),
+            part=torch.zeros_like(everything, device=device),
             row=everything.to(device),
             y=self.y.to(device),
             d=self.d.to(device),
@@ -145,11 +148,13 @@ class Pool:
 
 def pool(domains: Sequence[Domain], classes: Sequence[str], units: Sequence[str]) -> Pool:
     """Put domains side by side into one pool."""
+    number = torch.cat([torch.full_like(domain.labels, k) for k, domain in enumerate(domains)])
     return Pool(
         images=tuple(domain.images for domain in domains),
+        part=number,
         row=torch.cat([torch.arange(len(domain.labels)) for domain in domains]),
         y=torch.cat([domain.labels for domain in domains]),
-        d=torch.cat([torch.full_like(domain.labels, k) for k, domain in enumerate(domains)]),
+        d=number,
         u=torch.cat([domain.units for domain in domains]),
         domains=tuple(domain.name for domain in domains),
         classes=tuple(classes),

@@ -26,6 +26,8 @@ class Evaluation:
     """By detector: the score that 95 % of the held-out source images do not exceed."""
     scores: dict[str, Tensor]
     """By detector: the target images' scores (n,)."""
+    held: dict[str, Tensor]
+    """By detector: the held-out source images' scores (n,), where thresholds come from."""
     stored: Stored
 
 
@@ -58,7 +60,7 @@ def evaluate_stored(stored: Stored, detectors: Sequence[str]) -> Evaluation:
     metrics: dict[str, Any] = {"val_accuracy": _classified(stored, "val")["accuracy"]}
     if "target" in outputs:
         metrics |= _classified(stored, "target")
-    result = Evaluation(metrics, {}, {}, {}, stored)
+    result = Evaluation(metrics, {}, {}, {}, {}, stored)
     for name in detectors:
         detector = DETECTORS[name]().fit(known(stored))
         _measure(result, name, detector, {part: detector.score(outputs[part]) for part in y if part != "source"})
@@ -74,6 +76,7 @@ def known(stored: Stored) -> Fit:
 def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str, Tensor]) -> None:
     """Put a fitted detector, its threshold and its measures into the result."""
     result.detectors[name] = detector
+    result.held[name] = scores["val"]
     result.thresholds[name] = threshold(scores["val"])
     if "target" in scores:
         predicted = result.stored.outputs["target"].logits.argmax(1)
