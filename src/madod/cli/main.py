@@ -24,6 +24,7 @@ VERBS = {
     "report": "make tables, figures and one page of a folder of runs",
     "rescore": "add a detector to a finished run, from its stored outputs",
     "list": "list algorithms, detectors or datasets",
+    "cache": "show what the cache of pictures, generators and weights holds, or empty it",
 }
 
 HELP = """madod: image classifiers that keep working in domains they have never seen,
