@@ -61,8 +61,8 @@ STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
 SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
 NEAR = {"margin_in": -6.0, "margin_out": -3.0}
 OWN = STEADY | {"own_outputs": True}
-LARGE = STEADY | {"margin": 0.01, "shots": 12, "both_ways": True}  # tasks as large as a cell's
-BARE = LARGE | {"invariance": 0.0, "outer_invariance": 0.0}
+LARGE = STEADY | {"margin": 0.01, "shots": 12}  # tasks as large as a cell's
+PLAIN = LARGE | {"all_class": 1.0}
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
@@ -86,11 +86,12 @@ SETTINGS = {
     "+ outer R_GI 1, own outputs, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
         "madod", 300, OWN | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
     ),
-    "large, both ways": Trial("madod", 300, LARGE),
-    "large, both ways, 600 steps": Trial("madod", 600, LARGE),
-    "large, both ways, own outputs, margins -6 and -3": Trial("madod", 300, LARGE | OWN | NEAR | {"margin": 0.1}),
-    "large, both ways, without R_GI": Trial("madod", 300, BARE),
-    "large, both ways, without R_GI and R_OOD": Trial("madod", 300, BARE | {"margin": 0.0}),
+    "large, both ways": Trial("madod", 300, LARGE | {"both_ways": True}),
+    "large, all classes": Trial("madod", 300, PLAIN),
+    "large, all classes, own outputs, margins -6 and -3": Trial("madod", 300, PLAIN | OWN | NEAR | {"margin": 0.1}),
+    "large, all classes, without R_OOD": Trial("madod", 300, PLAIN | {"margin": 0.0}),
+    "large, all classes, without R_GI": Trial("madod", 300, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
+    "large, all classes, 600 steps": Trial("madod", 600, PLAIN),
 }
 
 
