@@ -43,6 +43,14 @@ def write_json(path: Path, facts: Any) -> None:
         part.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def read_json(path: Path) -> Any:
+    """Read what `write_json` wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not a whole JSON file ({error}): make it again") from error
+
+
 def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], facts: Mapping[str, str]) -> None:
     """Write named tensors and a few strings into one safetensors file."""
     from safetensors.torch import save

@@ -1,0 +1,20 @@
+"""Files on disk: whole or absent, and a sentence about those that are neither."""
+
+import pytest
+
+from madod.errors import InputError
+from madod.storage import read_json, write_json
+
+
+def test_json_comes_back_as_it_was_written(tmp_path):
+    write_json(tmp_path / "facts.json", {"name": "größe", "numbers": [1, 2.5, None]})
+    assert read_json(tmp_path / "facts.json") == {"name": "größe", "numbers": [1, 2.5, None]}
+
+
+@pytest.mark.parametrize("bytes_there", [b"", b'{"a": 1', b"\xff\xfe\x00", b"[" * 200_000, None])
+def test_what_is_no_json_is_refused_by_its_name(tmp_path, bytes_there):
+    file = tmp_path / "facts.json"
+    if bytes_there is not None:
+        file.write_bytes(bytes_there)
+    with pytest.raises(InputError, match=r"facts\.json is not a whole JSON file \(.*\): make it again"):
+        read_json(file)
