@@ -1,6 +1,7 @@
 import pytest
 
 from madod.errors import InputError
+from madod.report.declared import detector_of
 from madod.report.frame import load_records
 from madod.report.significance import by_cell, comparisons
 from madod.report.tables import render, summary
@@ -11,7 +12,11 @@ from .test_tables import entry
 
 @pytest.mark.parametrize(
     "text",
-    ['{"madod": "ddu", "erm": "msp"}', '{"detector": "msp", "madod": {"detector": "ddu", "why": "inner folds"}}'],
+    [
+        '{"madod": "ddu", "erm": "msp"}',
+        '{"madod": {"detector": {"pacs": "ddu"}}, "erm": {"pacs": "msp"}}',
+        '{"detector": "msp", "madod": {"detector": "ddu", "why": "inner folds"}}',
+    ],
 )
 def test_each_method_is_shown_and_compared_by_its_declared_detector(tmp_path, text):
     write_records(tmp_path)
@@ -46,3 +51,10 @@ def test_a_variant_has_a_declaration_of_its_own_before_that_of_its_algorithm(tmp
     assert {method: list(names) for method, names in found.items()} == {
         "madod": ["ddu"], "madod, first order": ["energy"], "madod, CE only": ["ddu"],
     }  # fmt: skip
+
+
+def test_a_detector_may_be_declared_for_a_place():
+    found = {"madod": {"": "ddu", "pacs/photo": "msp", "pacs/photo/dog": "knn"}, "": {"pacs": "energy"}}
+    places = [("pacs", "photo", "dog"), ("pacs", "photo", "cat"), ("pacs", "sketch", "dog"), ("vlcs", "x", "dog")]
+    assert [detector_of(found, ("madod",), place) for place in places] == ["knn", "msp", "ddu", "ddu"]
+    assert [detector_of(found, ("erm", "erm"), place) for place in places] == ["energy", "energy", "energy", ""]

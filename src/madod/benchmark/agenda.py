@@ -25,6 +25,11 @@ class Cell(NamedTuple):
     test_domain: str
     unknown: tuple[str, ...]
 
+    @property
+    def place(self) -> str:
+        """How tables name it: DATASET/DOMAIN/UNKNOWN."""
+        return f"{Path(self.dataset).name}/{self.test_domain}/{'+'.join(self.unknown)}"
+
 
 @dataclass(frozen=True)
 class Entry:

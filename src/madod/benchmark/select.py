@@ -1,12 +1,12 @@
 """Model selection: what every rule picks for every method and cell of a plan; needs no torch."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from madod.benchmark.agenda import Agenda, Cell
-from madod.benchmark.rules import RULES, Rule, Run, Trial, score
+from madod.benchmark.rules import RULES, LeaveOneDomainOut, Rule, Run, Trial, score
 from madod.benchmark.state import facts_of
 
 
@@ -70,6 +70,15 @@ def _pick(
         test,
         None if test is None or best is None else best - test,
     )
+
+
+def declaration(found: Iterable[Pick]) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the detector to declare for every method and cell: what the inner runs of this very cell speak for."""
+    declared: dict[str, dict[str, dict[str, str]]] = {}
+    for pick in found:
+        if pick.rule == LeaveOneDomainOut.name and pick.detector is not None:
+            declared.setdefault(pick.variant, {"detector": {}})["detector"][pick.cell.place] = pick.detector
+    return declared
 
 
 def picked(agenda: Agenda, runs: Path) -> list[tuple[str, str]]:

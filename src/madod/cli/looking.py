@@ -62,8 +62,8 @@ class Select(Look):
     """The same, and whether to keep what was found."""
 
     declare: Switch = False
-    """Write RUNS/detector.json, which tables take the declared detector from: for every method the best by AUROC in
-    its inner runs, over all cells."""
+    """Write RUNS/detector.json, which tables take the declared detector from: for every method and cell the best by
+    AUROC in the inner runs of that cell."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ def status(arguments: Sequence[str]) -> int:
 
 def select(arguments: Sequence[str]) -> int:
     """Print what every rule picked for every method and cell."""
-    from madod.benchmark.declare import declaration
-    from madod.benchmark.select import picks
+    from madod.benchmark.select import declaration, picks
 
     how = parse(Select, arguments, "bench select", ABOUT_SELECT)
     agenda = agenda_of(how)
@@ -131,7 +130,7 @@ def select(arguments: Sequence[str]) -> int:
     if not found:
         raise InputError(f"no run of {how.plan} is done in {how.runs}: start with madod bench run")
     if how.declare:
-        chosen = declaration(agenda, how.runs)
+        chosen = declaration(found)
         if not chosen:
             raise InputError(
                 'there are no inner runs to declare a detector from: selection = "leave_one_domain_out" makes them'

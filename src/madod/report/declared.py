@@ -1,31 +1,48 @@
 """The detector that was declared beforehand for each method: `detector.json` among the runs."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from madod.errors import InputError
 
 FILE = "detector.json"
+Declared = dict[str, dict[str, str]]
+"""Detectors by method or algorithm, "" for all others; then by DATASET, DATASET/DOMAIN or DATASET/DOMAIN/UNKNOWN,
+"" for everywhere else."""
 
 
-def declared(runs: Path) -> dict[str, str]:
-    """Return the declared detector by method or algorithm, under "" the one for all others; nothing without any.
+def declared(runs: Path) -> Declared:
+    """Return the declared detectors; nothing without any.
 
-    The file is an object: `{"madod": "ddu", "erm": "energy"}`, or `{"detector": "ddu"}` for all; an algorithm's entry
-    may be an object too, with its `detector` and whatever else is worth keeping.
+    The file is an object: `{"madod": "ddu", "erm": "energy"}`, or `{"detector": "ddu"}` for all. In the place of a name
+    may stand an object of names by place, and in the place of both an object with this as its `detector` and whatever
+    else is worth keeping.
     """
     file = runs / FILE
     if not file.exists():
         return {}
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
-        named = {key: value.get("detector") if isinstance(value, dict) else value for key, value in facts.items()}
+        return {"" if method == "detector" else method: _by_place(value) for method, value in facts.items()}
     except (ValueError, AttributeError) as error:
         raise InputError(f"{file} names no detectors ({error}): write an object such as {{'madod': 'ddu'}}") from error
-    known = {key: name for key, name in named.items() if isinstance(name, str)}
-    return {"" if key == "detector" else key: name for key, name in known.items()}
+
+
+def _by_place(value: Any) -> dict[str, str]:
+    value = value.get("detector", value) if isinstance(value, Mapping) else value
+    places = value if isinstance(value, Mapping) else {"": value}
+    return {place: name for place, name in places.items() if isinstance(name, str)}
+
+
+def detector_of(found: Declared, methods: Sequence[str], place: Sequence[str]) -> str:
+    """Return what is declared for the first of these names of a method, at the nearest place; "" where nothing is."""
+    nearest = ["/".join(place[:depth]) for depth in range(len(place), -1, -1)]
+    mine = next((found[name] for name in (*methods, "") if name in found), {})
+    return next((mine[where] for where in nearest if where in mine), "")
 
 
 def declared_rows(tested: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from madod.benchmark.record import lasting
 from madod.errors import InputError
-from madod.report.declared import declared
+from madod.report.declared import declared, detector_of
 from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
@@ -48,9 +48,9 @@ def load_records(
         raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    names_of = declared(runs)
-    who = zip(frame["method"], frame["algorithm"], strict=True)
-    frame["declared"] = [next((names_of[name] for name in (*names, "") if name in names_of), "") for names in who]
+    found = declared(runs)
+    named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].astype(str)
+    frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 

@@ -42,7 +42,7 @@ DETECTORS = {
     "energy": Word("Energy", "how little the network responds with any class at all"),
     "ddu": Word("DDU", "how rare the picture's features are among the training features"),
     "own": Word("own score", "what the method itself says of unknown pictures"),
-    "declared": Word("declared beforehand", "the detector that was chosen before any test, on source domains alone"),
+    "declared": Word("declared beforehand", "the detector that was chosen before any test"),
     "mean": Word("mean of 3", "the mean over MSP, Energy and DDU, run by run"),
     "best": Word("best of 3 *", "the best of MSP, Energy and DDU after the fact, as the paper's starred rows"),
 }
