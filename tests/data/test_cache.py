@@ -1,6 +1,7 @@
 """Decoded once, found by content, whole or absent."""
 
 import errno
+import json
 import os
 import signal
 import subprocess
@@ -120,6 +121,17 @@ def test_touching_hashes_again_but_decodes_nothing(files, cache, reads, hashed):
     decoded(files, 8, cache=cache)
     assert hashed == []
     assert torch.equal(found.images, expected(files))
+
+
+def test_parts_of_a_folder_are_hashed_once_and_files_that_are_gone_forgotten(files, cache, hashed):
+    for part in (files[:20], files[20:], files[:20]):
+        decoded(part, 8, cache=cache)
+    assert sorted(hashed) == sorted(files)
+    files[3].unlink()
+    os.utime(files[20], (1, 1))
+    decoded(files[20:], 8, cache=cache)
+    (index,) = cache.glob("index-*.json")
+    assert json.loads(index.read_text()).keys() == {str(file) for file in files if file != files[3]}
 
 
 def test_moving_the_folder_decodes_nothing(files, cache, reads):

@@ -35,8 +35,9 @@ def stamps(files: Sequence[Path], cache: Path) -> list[Stamp | BadImage]:
     found: dict[int, Stamp | BadImage] = {**known}
     found.update(zip(new, ordered(hashed, [files[k] for k in new]), strict=True))
     fresh = {paths[k]: stamp for k, stamp in found.items() if isinstance(stamp, Stamp)}
-    if fresh != index:
-        _write_index(cache / f"index-{where}.json", fresh)
+    if any(index.get(path) != stamp for path, stamp in fresh.items()):
+        others = {path: stamp for path, stamp in index.items() if path not in fresh and _unchanged(Path(path), stamp)}
+        _write_index(cache / f"index-{where}.json", others | fresh)
     return [found[k] for k in range(len(files))]
 
 
