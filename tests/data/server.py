@@ -25,7 +25,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.send_error(404)
         start = int(wanted[6:-1]) if wanted and self.server.ranges else 0
         if start and start >= len(content):
-            return self.send_error(416)
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(content)}")
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
         self.send_response(206 if start else 200)
         self.send_header("Content-Length", str(len(content) - start))
         self.end_headers()

@@ -107,6 +107,21 @@ def test_a_part_that_is_longer_than_the_file_is_thrown_away(server, get, root):
     assert get(server.address()).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("content", [CONTENT, CONTENT[::-1]], ids=["whole", "other bytes"])
+def test_a_part_as_long_as_the_file_is_kept_if_its_checksum_fits(server, get, root, content):
+    server.files["/file"] = content
+    with pytest.raises(KeyboardInterrupt):
+        get(server.address(), progress=lambda _name, done, _total: done == len(CONTENT) and interrupt())
+    server.files["/file"] = CONTENT
+    if content == CONTENT:
+        assert get(server.address()).read_bytes() == CONTENT
+    else:
+        with pytest.raises(InputError, match="its SHA-256 is"):
+            get(server.address())
+        assert files(root) == []
+    assert server.asked == [None, f"bytes={len(CONTENT)}-"]
+
+
 def test_a_server_that_always_breaks_is_given_up(server, get, root):
     server.most = 0
     with pytest.raises(InputError, match=r"cannot fetch file from http.*the connection broke.*put it at .*sub/file"):

@@ -73,11 +73,12 @@ def _download(address: str, part: Path, report: Callable[[int, int], object]) ->
                 return
             reason = "the connection broke"
         except urllib.error.HTTPError as error:
-            if error.code == 416 and before:  # longer than the file: not its beginning
-                part.unlink()
-                reason = "what was there is not its beginning"
-            else:
+            if error.code != 416 or not before:
                 raise Refused(f"it answers {error.code} {error.reason}") from error
+            if error.headers.get("Content-Range") == f"bytes */{before}":  # nothing follows: it was all there
+                return
+            part.unlink()
+            reason = "what was there is not its beginning"
         except urllib.error.URLError as error:
             raise Refused(f"it cannot be reached: {error.reason}") from error
         except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
