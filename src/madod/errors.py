@@ -5,6 +5,10 @@ class InputError(ValueError):
     """One sentence: what was wrong, where, and what to do; the command line prints it and exits with 2."""
 
 
+class NoSpaceError(InputError):
+    """The disk is full: nothing is wrong with what was to be written, and the same command may succeed later."""
+
+
 def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:
     """Return " (did you mean 'x'?)" for the closest of the words, or nothing where none is close."""
     import difflib

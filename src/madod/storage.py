@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from madod.errors import InputError
+from madod.errors import InputError, NoSpaceError
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +29,7 @@ def whole(path: Path) -> Iterator[Path]:
         part.replace(path)
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise InputError(
+            raise NoSpaceError(
                 f"the disk is full: {path} could not be written; free some space and start again"
             ) from error
         raise
@@ -43,12 +43,12 @@ def write_json(path: Path, facts: Any) -> None:
         part.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> Any:
-    """Read what `write_json` wrote."""
+def read_json(path: Path, what: str = "a whole JSON file", remedy: str = "make it again") -> Any:
+    """Read what `write_json` wrote; where it cannot be read, say what it should be and what to do."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a whole JSON file ({error}): make it again") from error
+        raise InputError(f"{path} is not {what} ({error}): {remedy}") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], facts: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
+from tests.data.miniatures import picture
 
 PLANS = Path(__file__).parent.parent.parent / "plans"
 WRONG = {
@@ -45,7 +46,7 @@ WRONG = {
     'seeds = [0, 1]|selection = "orcale"': (4, "selection cannot be 'orcale'", "did you mean 'oracle'?"),
     'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
-    "margin = 0 }|margin = -1 }": (16, "--margin -1", "0 or more"),
+    "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
     'name = "CE only"\nalgorithm = "madod"|name = "erm"\nalgorithm = "erm"': (14, "two things are called 'erm'", "own"),
     'algorithms = ["erm"]|algorithms = ["erm", "erm"]': (2, "two things are called 'erm'", "a name of its own"),
@@ -116,6 +117,18 @@ def test_a_plan_can_insist_on_compiling_which_changes_no_id(tmp_path, text):
     _, plain = expand(written(tmp_path, MINI), None)
     assert {job.compiled for job in jobs} == {bool(text)}
     assert [job.folder for job in jobs] == [job.folder for job in plain]
+
+
+def test_two_folders_of_one_name_are_refused_since_their_runs_would_be_taken_for_each_other(tmp_path):
+    for place in ("a", "b"):
+        for domain in ("day", "night", "dusk"):
+            for kind in ("cat", "dog", "fox"):
+                picture(tmp_path / place / "images" / domain / kind / "x.png")
+    block = '[[datasets]]\nname = "{}"\nsize = 8\nunknown = ["fox"]\n'
+    first, second = (block.format(tmp_path / place / "images") for place in ("a", "b"))
+    expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + first), None)
+    with pytest.raises(InputError, match=r"line 7.*another dataset of the plan is called 'images' too.*rename one"):
+        expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + second), None)
 
 
 def test_settings_are_overridden_from_the_outside_in(tmp_path):

@@ -26,6 +26,9 @@ def test_ties_and_zeros_have_an_exact_p():
     sums = ((signs > 0) * ranks).sum(axis=1)
     found = ranks[values > 0].sum()
     assert signed_rank_p(np.append(values, 0.0)) == pytest.approx(2 * (sums >= found).mean())
+    noise = 100 * np.mean([0.1, 0.2, 0.3]) - 100 * np.mean([0.3, 0.2, 0.1])
+    assert 0 < noise < 1e-9
+    assert signed_rank_p(np.append(values, [noise] * 6)) == signed_rank_p(values)
 
 
 def test_too_few_cells_have_no_interval():

@@ -79,8 +79,13 @@ def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
     plan, toml = load_plan(file)
     jobs: dict[str, Job] = {}
     entries = []
+    lies: dict[str, Path | None] = {}
     for k, dataset in enumerate(plan.datasets):
         stage = _stage(dataset, toml, k, root)
+        name, folder = called(dataset), own_folder(dataset)
+        if lies.setdefault(name, folder) != folder:
+            why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
+            raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
         for variant in plan.compared:
             for entry, job in _runs(plan, stage, variant):
                 entries.append(entry)
@@ -130,6 +135,17 @@ def names_of(entry: DatasetPlan) -> Names:
     return Names(dataset.domains, dataset.units)
 
 
+def own_folder(entry: DatasetPlan) -> Path | None:
+    """Return where a folder of one's own lies; None for a registered dataset."""
+    return None if entry.name in DATASETS else Path(entry.name).resolve()
+
+
+def called(entry: DatasetPlan) -> str:
+    """Return what records call a dataset: its name, or the last part of a folder's."""
+    folder = own_folder(entry)
+    return entry.name if folder is None else folder.name
+
+
 def takes(name: str, word: str) -> bool:
     """Tell whether a registered dataset has a use for a root or a size."""
     return word in inspect.signature(DATASETS[name]).parameters
@@ -140,7 +156,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
     known, entry = stage.names, stage.entry
     unknown = unknown_of(entry.unknown, known.units, plan.seeds)
     domains = known.domains if entry.test_domains == "all" else entry.test_domains
-    name = entry.name if entry.name in DATASETS else Path(entry.name).resolve().name
+    name = called(entry)
     for draw in range(plan.draws):
         blank = _blank(plan, stage, variant, draw, name)
         for domain in domains:

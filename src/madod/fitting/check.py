@@ -1,10 +1,10 @@
 """How training on this folder does where it cannot look: every domain held out once, with a class hidden."""
 
-import json
 import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from madod.benchmark.record import RunSpec
 from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome
 from madod.data.base import DomainDataset
 from madod.data.split import split
-from madod.errors import InputError
+from madod.errors import InputError, NoSpaceError
 from madod.evaluation.threshold import threshold
 from madod.fitting.choose import Check
 from madod.fitting.skill import guessing
-from madod.storage import write_json
+from madod.storage import read_json, write_json
 
 log = logging.getLogger(__name__)
 
@@ -66,20 +66,29 @@ def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: R
     plans = {domain: fold_spec(spec, dataset, domain, how) for domain in dataset.domains}
     images = split(dataset, test_domain=None, split_seed=spec.split_seed).source.fingerprint()
     ids = [f"{each.id} {images}" for each in plans.values()]
-    if (out / FILE).exists():
-        facts = json.loads((out / FILE).read_text(encoding="utf-8"))
-        if facts["runs"] == ids and all(fold.keys() == NAMES for fold in facts["folds"]):
-            return [Fold(**fold) for fold in facts["folds"]]
+    if kept := _kept(out / FILE, ids):
+        return kept
     folds = []
     for k, (domain, plan) in enumerate(plans.items()):
         try:
             folds.append(fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
+        except NoSpaceError:
+            raise
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
     shutil.rmtree(out / "check", ignore_errors=True)
     return folds
+
+
+def _kept(file: Path, ids: list[str]) -> list[Fold]:
+    """Return the folds in a file; none where it is damaged, of other runs, or lacks what folds have to say today."""
+    with suppress(InputError, LookupError, TypeError):
+        facts = read_json(file)
+        if facts["runs"] == ids and all(fold.keys() == NAMES for fold in facts["folds"]):
+            return [Fold(**fold) for fold in facts["folds"]]
+    return []
 
 
 def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) -> RunSpec:
@@ -98,7 +107,6 @@ def fold(spec: RunSpec, outcome: Outcome) -> Fold:
     said = result.stored.outputs["target"].logits.argmax(1).numpy()
     classes = outcome.split.source.classes
     pairs = Counter((classes[a], classes[b]) for a, b in zip(y.tolist(), said.tolist(), strict=True) if 0 <= a != b)
-    names = [name for name in result.scores if not result.detectors[name].needs_model]
     return Fold(
         str(spec.test_domain),
         spec.ood_classes[0] if spec.ood_classes else None,
@@ -108,9 +116,8 @@ def fold(spec: RunSpec, outcome: Outcome) -> Fold:
         guessing(y[y >= 0], said[y >= 0]),
         {name: record.metrics[name]["auroc"] for name in record.thresholds if record.metrics.get(name)},
         {
-            name: list(_flagged(result.scores[name].numpy(), result.detectors[name].score(held).numpy(), y < 0))
-            for held in [result.stored.outputs["val"]]
-            for name in names
+            name: list(_flagged(scores.numpy(), result.held[name].numpy(), y < 0))
+            for name, scores in result.scores.items()
         },
         [(true, taken, count) for (true, taken), count in pairs.most_common()],
     )

@@ -59,7 +59,8 @@ def _quantile(freedom: int) -> float:
 
 def signed_rank_p(differences: NDArray[np.floating]) -> float:
     """Return the exact two-sided p of Wilcoxon's signed-rank test; ties share their rank, zeros are left out."""
-    values = np.round(differences[differences != 0], 9)
+    values = np.round(differences, 9)
+    values = values[values != 0]
     _, which, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)
     twice = (2 * np.cumsum(counts) - counts + 1)[which]  # ranks from 1, times two: whole numbers even where tied
     chances = np.ones(1)  # of every sum of ranks, when each sign is a coin toss
