@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import sys
 from collections import Counter
 
 import httpx
@@ -176,6 +177,13 @@ def test_a_decoder_that_died_in_its_sleep_is_not_the_next_picture_s_fault(server
     assert sound(server, digits[0]) == before
 
 
+def test_the_working_folder_has_no_say_in_what_decoders_import(make_client, digits, monkeypatch, tmp_path):
+    (tmp_path / "PIL.py").write_text("raise SystemExit('not the module that is meant')")
+    monkeypatch.chdir(tmp_path)
+    answer = make_client().post("/predict", content=digits[0], headers={"content-type": "image/png"})
+    assert answer.status_code == 200
+
+
 def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypatch, tmp_path):
     """Decoders are swapped for one that dies over one picture and sleeps over another."""
     program = tmp_path / "decoder.py"
@@ -191,7 +199,7 @@ def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypat
         "decoder.serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]), int(sys.argv[2]))\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr("madod.serve.decoding.PROGRAM", (str(program),))
+    monkeypatch.setattr("madod.serve.decoding.PROGRAM", (sys.executable, str(program)))
     client = make_client(decode_seconds=2.0)
     contents = [digits[0], b"die", digits[1], b"hang", digits[2]]
     answer = client.post("/predict", files=[("files", (f"{k}.png", data)) for k, data in enumerate(contents)])

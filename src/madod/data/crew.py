@@ -23,7 +23,7 @@ HANDFUL = 32
 START = """
 import runpy, sys
 sys.path.append(sys.argv.pop(1))
-runpy.run_module("madod.data.decoder", run_name="__main__")
+runpy.run_module(sys.argv.pop(1), run_name="__main__")
 """
 """Finds the package where its parent did, behind everything else; the working folder has no say in what is imported."""
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -76,12 +76,17 @@ class Crew:
         return [Refusal(*refusal) for refusal in found]
 
 
+def program(module: str) -> tuple[str, ...]:
+    """Return the command that runs one of our modules as a program of its own."""
+    package = str(Path(__file__).parents[2])  # wherever this process found it
+    return sys.executable, "-P", "-c", START, package, module
+
+
 def _started(array: Array) -> Process | None:
     """Return a process that decodes, or nothing where none can be started; the user's own program is not run again."""
-    package = str(Path(__file__).parents[2])  # wherever this process found it
     with suppress(OSError):
         return subprocess.Popen(
-            [sys.executable, "-P", "-c", START, package, *map(str, array)],
+            [*program("madod.data.decoder"), *map(str, array)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
             env=os.environ | ONE_THREAD, start_new_session=True,
         )  # fmt: skip

@@ -3,17 +3,16 @@
 import asyncio
 import os
 import struct
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 
 import numpy as np
 
+from madod.data.crew import ONE_THREAD, program
 from madod.data.images import Pixels
 from madod.serve.limits import Limits
 
-PROGRAM = ("-m", "madod.serve.decoder")
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+PROGRAM = program("madod.serve.decoder")
 
 
 class Broken(Exception):  # noqa: N818  # a verdict on a picture, not a fault of the server
@@ -36,7 +35,7 @@ class Worker:
         if self.process is None or self.process.returncode is not None:
             words = (str(value) for value in (self.size, self.limits.pixels, self.limits.decode_bytes))
             self.process = await asyncio.create_subprocess_exec(
-                sys.executable, *PROGRAM, *words,
+                *PROGRAM, *words,
                 stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=os.environ | ONE_THREAD, start_new_session=True,
             )  # fmt: skip
         return self.process
