@@ -1,8 +1,12 @@
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from madod import registry as module
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.data.base import DATASETS
 from madod.detectors.base import DETECTORS
@@ -87,6 +91,35 @@ def test_a_class_registered_from_outside_reaches_everyone(monkeypatch):
 
     assert ALGORITHMS["outside"] is Outside
     assert ALGORITHMS["erm"] is not Outside
+
+
+def test_another_class_under_a_taken_name_is_refused_and_the_same_one_again_is_not(registry, tmp_path, monkeypatch):
+    loaded = ModuleType("mine")
+    loaded.__file__ = str(tmp_path / "mine.py")
+    monkeypatch.setitem(sys.modules, "mine", loaded)
+
+    def written(cls: str) -> type:
+        return type(cls, (), {"__module__": "mine"})
+
+    first, again = written("Mine"), written("Mine")
+    registry.register("mine")(first)
+    registry.register("mine")(again)
+    assert registry["mine"] is again
+    for name, theirs in (("mine", f"Mine in {tmp_path / 'mine.py'}"), ("energy", "Energy in .*energy.py")):
+        with pytest.raises(
+            InputError, match=f"detector '{name}', {theirs} and Copy in {tmp_path / 'mine.py'}: give one another name"
+        ):
+            registry.register(name)(written("Copy"))
+    assert registry["energy"] is DETECTORS["energy"]
+    registry.register("energy")(DETECTORS["energy"])
+
+
+def test_two_files_of_the_package_under_one_name_are_refused(registry, tmp_path, monkeypatch):
+    shutil.copytree(Path(module.__file__).parent / "detectors", tmp_path / "detectors")
+    shutil.copy(tmp_path / "detectors" / "energy.py", tmp_path / "detectors" / "mine.py")
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "registry.py"))
+    with pytest.raises(InputError, match=r"'energy', Energy in .*/energy.py and Energy in .*/mine.py: give one"):
+        registry["msp"]
 
 
 def test_names_and_summaries_need_no_import():

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ class Entry(NamedTuple):
     module: str
     cls: str
     summary: str
+    file: str
 
 
 class Registry(Mapping[str, type[T]], Generic[T]):
@@ -32,9 +34,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._classes: dict[str, type[T]] = {}
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Put a class into the registry under a name; works from any module, the package's own or a user's."""
+        """Put a class into the registry under a name; works from any module, the package's own or a user's.
+
+        The same class may come again, from a module that is loaded anew; another one under its name is refused.
+        """
 
         def add(cls: type[T]) -> type[T]:
+            self._refuse_another(name, cls)
             cls.name = name  # type: ignore[attr-defined]  # every registered class knows its name
             self._classes[name] = cls
             return cls
@@ -45,8 +51,29 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def entries(self) -> dict[str, Entry]:
         """The package's own registrations, by name."""
         folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])
-        found = (item for file in sorted(folder.glob("*.py")) for item in _registrations(file, self.package))
-        return dict(found)
+        found: dict[str, Entry] = {}
+        for name, entry in (
+            item for file in sorted(folder.glob("*.py")) for item in _registrations(file, self.package)
+        ):
+            if name in found:
+                raise self._twice(name, (found[name].cls, found[name].file), (entry.cls, entry.file))
+            found[name] = entry
+        return found
+
+    def _refuse_another(self, name: str, cls: type[T]) -> None:
+        mine = cls.__qualname__, _file(cls)
+        if name in self._classes:
+            first = self._classes[name].__qualname__, _file(self._classes[name])
+        elif name in self.entries and cls.__module__ != self.entries[name].module:
+            first = self.entries[name].cls, self.entries[name].file
+        else:
+            return
+        if first != mine:
+            raise self._twice(name, first, mine)
+
+    def _twice(self, name: str, *classes: tuple[str, str]) -> InputError:
+        where = " and ".join(f"{cls} in {file}" for cls, file in classes)
+        return InputError(f"two classes are registered as the {self.kind} {name!r}, {where}: give one another name")
 
     def summary(self, name: str) -> str:
         """Return the first sentence of a class's docstring."""
@@ -73,6 +100,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return len(self.entries.keys() | self._classes.keys())
 
 
+def _file(cls: type) -> str:
+    """Return the file that a class is written in, or its module where there is none."""
+    return getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__
+
+
 def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if not isinstance(node, ast.ClassDef):
@@ -80,4 +112,4 @@ def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
         for mark in node.decorator_list:
             if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
                 summary = (ast.get_docstring(node) or "").split("\n")[0]
-                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", node.name, summary)
+                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", node.name, summary, str(file))
