@@ -111,7 +111,7 @@ def page_of(how: Demo, outcomes: dict[str, "Outcome"], seconds: dict[str, Any]) 
         images=target.stored(torch.arange(len(target), device=target.device)).permute(0, 2, 3, 1).cpu().numpy(),
         samples=samples,
         grid_png=madod.grid.read_bytes() if madod.grid else None,
-        translation={name: Gauge(judged[name], low=low) for name, low in judged.get("bounds", {}).items()},
+        translation={name: Gauge(judged[name], least) for name, least in judged.get("bounds", {}).items()},
         seconds=seconds,
         versions=madod.record.versions,
         command=f"madod demo --out {how.out} --seed {how.seed}",

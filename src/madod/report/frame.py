@@ -8,13 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from madod.benchmark.record import lasting
+from madod.benchmark.record import RECORD, lasting, no_record, read_record
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of
 from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
-RECORD = "record.json"
 INNER = "inner"
 """Folder among the runs for those that only selection looks at."""
 CELL = ["dataset", "test_domain", "ood_classes", "seed"]
@@ -49,7 +48,7 @@ def load_records(
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
     found = declared(runs)
-    named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].astype(str)
+    named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
@@ -64,8 +63,8 @@ def record_files(runs: Path) -> Iterator[Path]:
 
 def _read(file: Path) -> dict[str, Any]:
     """Return what tables need of one record; refuse a file that is none, by its name."""
+    facts = read_record(file.parent)
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
         spec, metrics = facts["spec"], facts["metrics"]
         settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
         settings["hparams"] = lasting(settings.get("hparams", {}))
@@ -79,10 +78,8 @@ def _read(file: Path) -> dict[str, Any]:
             "detectors": {
                 name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
             },
-            "thresholds": facts.get("thresholds", {}),
-            "seconds": float(
-                sum(value for value in facts.get("seconds", {}).values() if isinstance(value, (int, float)))
-            ),
+            "thresholds": facts["thresholds"],
+            "seconds": float(sum(value for value in facts["seconds"].values() if isinstance(value, (int, float)))),
             "hparams": dict(spec.get("hparams", {})),
             "settings": settings,
             "versions": dict(facts.get("versions", {})),
@@ -91,9 +88,9 @@ def _read(file: Path) -> dict[str, Any]:
             "id": file.parent.name,
             "folder": str(file.parent),
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise InputError(f"{file} is not a run's record ({reason}): delete it or run it again") from error
+        raise no_record(file.parent, reason) from error
 
 
 def _names(classes: str | Sequence[str]) -> Sequence[str]:

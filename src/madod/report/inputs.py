@@ -22,11 +22,10 @@ class Samples(NamedTuple):
 
 
 class Gauge(NamedTuple):
-    """A measured number and the bounds it has to keep; None is no bound on that side."""
+    """A measured number, and what it has to reach."""
 
     value: float
-    low: float | None = None
-    high: float | None = None
+    least: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 from madod.report import plots, words
 from madod.report.evidence import feature_maps, histograms, pictures, rocs
 from madod.report.html import Markup, document, facts, figure, join, panels, paragraph, section, table, tag
-from madod.report.inputs import Gauge, Page
+from madod.report.inputs import Page
 from madod.report.pictures import picture, whole
 from madod.report.results import reading, result_table, summary
 from madod.report.table import MISSING
@@ -83,7 +83,7 @@ def generator(page: Page) -> Markup | None:
     if page.grid_png is None:
         return None
     alt = "Rows of original source pictures, each above restylings of the same picture by G"
-    numbers = [[name, f"{gauge.value:.2f}", _bounds(gauge)] for name, gauge in page.translation.items()]
+    numbers = [[name, f"{gauge.value:.2f}", f"at least {gauge.least:g}"] for name, gauge in page.translation.items()]
     explained = (
         "Retention is the share of restyled pictures that a plain classifier still labels right; diversity is how far "
         "two restylings of one picture lie apart, relative to the distance between domains. "
@@ -128,11 +128,3 @@ def _flat(seconds: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, f
             yield from _flat(value, f"{prefix}{name}: ")
         else:
             yield f"{prefix}{name}", float(value)
-
-
-def _bounds(gauge: Gauge) -> str:
-    if gauge.low is not None and gauge.high is not None:
-        return f"{gauge.low:g} to {gauge.high:g}"
-    if gauge.low is not None:
-        return f"at least {gauge.low:g}"
-    return MISSING if gauge.high is None else f"at most {gauge.high:g}"
