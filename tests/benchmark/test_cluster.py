@@ -19,6 +19,7 @@ from madod.cli.main import main
 from tests.benchmark.plans import MINI, written
 
 SHORT = MINI.replace("steps = 60", "steps = 3").replace("seeds = [0, 1]", "seeds = [0]")
+RECORD = '{"spec": {}, "metrics": {}, "thresholds": {"msp": 0, "energy": 0}, "seconds": {}}'
 
 
 @pytest.fixture
@@ -78,14 +79,14 @@ def test_a_node_goes_on_with_what_it_was_left_and_the_next_sweep_finds_it(tmp_pa
 
     def whole_again(spec, dataset, *, out, **kwargs):
         seen.append((out / "checkpoint.safetensors").exists())
-        (out / "record.json").write_text('{"thresholds": {}}')
+        (out / "record.json").write_text(RECORD)
 
     (places.runs / "sweeps").mkdir(parents=True)
     monkeypatch.setattr(work, "run", broken)
     assert _bring(job, places, _name(places.runs))[0].outcome == "failed"
     monkeypatch.setattr(work, "run", whole_again)
     end, files = _bring(job, places, _name(places.runs))
-    assert (end.outcome, seen, files["record.json"]) == ("done", [True], b'{"thresholds": {}}')
+    assert (end.outcome, seen, files["record.json"]) == ("done", [True], RECORD.encode())
     assert not list(places.cache.rglob("checkpoint.safetensors"))
     (tmp_path / "others" / "sweeps").mkdir(parents=True)
     assert _name(places.runs) != _name(tmp_path / "others")

@@ -1,5 +1,6 @@
 """Sweeps: claims that die with their process, states that tell the truth, a loop that no single run stops."""
 
+import errno
 import json
 import os
 import signal
@@ -12,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from madod.benchmark import work
-from madod.benchmark.claim import BEAT, STALE, claimed, heartbeat, held
+from madod.benchmark.claim import BEAT, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.state import FAILURE, fail, finished, state
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
+from madod.cli.main import main
 from madod.cli.sweeping import duration
 from madod.errors import InputError
 from madod.translation.judge import Bounds, Judgement, gate
@@ -34,7 +36,8 @@ def jobs_of(folder: Path, text: str = SHORT) -> list[Job]:
 
 def record(folder: Path, detectors: tuple[str, ...] = DETECTORS, seconds: float = 2.0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"thresholds": dict.fromkeys(detectors, 0.0), "seconds": {"training": seconds}}
+    facts = {"spec": {}, "metrics": {}, "seconds": {"training": seconds}}
+    facts["thresholds"] = dict.fromkeys(detectors, 0.0)
     (folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
@@ -83,6 +86,71 @@ def test_states_are_told_from_the_folder(tmp_path):
     record(tmp_path / "done")
     assert state(tmp_path / "done", DETECTORS).kind == "done"
     assert state(tmp_path / "done", (*DETECTORS, "knn")).kind == "left"  # a detector is missing
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"spec": {}, "metrics": {}, "thresholds": 3, "seconds": {}}'])
+def test_a_broken_record_is_a_failure_of_its_run_alone(tmp_path, monkeypatch, text):
+    jobs = jobs_of(tmp_path)
+    broken = jobs[0]
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    file = places.runs / broken.folder / "record.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(work, "run", lambda spec, dataset, *, out, **kwargs: record(out))
+    sweep = Sweep(jobs, places.runs, Here(places))
+    tally = sweep.go(lambda tally: None)
+    assert (tally.done, list(tally.failed)) == (1, [broken.folder])
+    said = tally.failed[broken.folder]
+    assert f"{file} is not a run's record (" in said
+    assert said.endswith("): delete it and run it again")
+    assert state(file.parent, DETECTORS)[:2] == ("failed", said)
+    file.unlink()
+    assert Sweep(jobs, places.runs, Here(places)).go(lambda tally: None).done == 2
+
+
+def test_looking_at_a_sweep_says_of_a_broken_record_what_to_do(tmp_path, capsys):
+    plan = written(tmp_path, SHORT)
+    folder = tmp_path / "runs" / jobs_of(tmp_path)[0].folder
+    folder.mkdir(parents=True)
+    (folder / "record.json").touch()
+    for verb, code in (("status", 0), ("select", 2), ("table", 2)):
+        assert main(["bench", verb, str(plan), "--runs", str(tmp_path / "runs")]) == code
+        said = "".join(capsys.readouterr())
+        assert f"{folder / 'record.json'} is not a run's record (" in said
+        assert "delete it and run it again" in said
+
+
+def test_a_claim_that_a_full_disk_refuses_says_so_and_holds_nothing(tmp_path, monkeypatch):
+    def full(claim: Claim) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    job = jobs_of(tmp_path)[0]
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    with monkeypatch.context() as patched:
+        patched.setattr(Claim, "_write", full)
+        end = perform(job, places)
+    assert (end.outcome, "No space left on device" in end.reason) == ("failed", True)
+    assert not held(places.runs / job.folder)
+
+
+class Here:
+    """An engine that does runs at once, one after the other."""
+
+    def __init__(self, places: Places) -> None:
+        self.places, self.ends = places, []
+
+    def slots(self) -> int:
+        return 1
+
+    def submit(self, job: Job) -> None:
+        self.ends.append(perform(job, self.places))
+
+    def ended(self, timeout: float) -> list[Ended]:
+        ends, self.ends = self.ends, []
+        return ends
+
+    def close(self) -> None:
+        pass
 
 
 class Fake:

@@ -75,12 +75,14 @@ def claimed(folder: Path) -> Iterator[Claim | None]:
     except Timeout:
         yield None
         return
-    claim = Claim(folder)
     try:
-        claim.start()
-        yield claim
+        claim = Claim(folder)
+        claim.start()  # which a full disk may refuse
+        try:
+            yield claim
+        finally:
+            claim.stop()
     finally:
-        claim.stop()
         lock.release()
 
 

@@ -15,7 +15,7 @@ from madod.benchmark.agenda import SWEEPS
 from madod.benchmark.claim import claimed
 from madod.benchmark.jobs import Job
 from madod.benchmark.messages import Ended, Places
-from madod.benchmark.state import RECORD
+from madod.benchmark.record import RECORD
 from madod.benchmark.work import perform
 from madod.errors import InputError
 from madod.storage import whole

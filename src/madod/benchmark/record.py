@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from madod.errors import InputError
-from madod.storage import write_json
+from madod.storage import read_json, write_json
+
+RECORD = "record.json"
+NO_RECORD = "a run's record", "delete it and run it again"
 
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0}
 """Hyper-parameters younger than the first records, as they always were before."""
@@ -90,15 +93,29 @@ class RunRecord:
 
     def save(self, folder: Path) -> None:
         """Write `record.json`."""
-        write_json(folder / "record.json", asdict(self))
+        write_json(folder / RECORD, asdict(self))
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return a run's record as JSON has it; refuse a file that is none, by its name."""
+    facts = read_json(folder / RECORD, *NO_RECORD)
+    for part in ("spec", "metrics", "thresholds", "seconds"):
+        if not isinstance(facts, dict) or not isinstance(facts.get(part), dict):
+            raise no_record(folder, f"no {part!r}")
+    return facts
 
 
 def load_record(folder: Path) -> RunRecord:
     """Read a run's record back."""
-    file = folder / "record.json"
+    facts = read_record(folder)
+    spec = facts.pop("spec")
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        spec = facts.pop("spec")
         return RunRecord(spec=RunSpec(**spec | {"ood_classes": tuple(spec["ood_classes"])}), **facts)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is not a run's record ({error}): run it again") from error
+    except (KeyError, TypeError) as error:
+        raise no_record(folder, str(error)) from error
+
+
+def no_record(folder: Path, reason: str) -> InputError:
+    """Return the refusal of a record that is none."""
+    what, remedy = NO_RECORD
+    return InputError(f"{folder / RECORD} is not {what} ({reason}): {remedy}")

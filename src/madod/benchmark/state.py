@@ -1,16 +1,18 @@
 """How a run stands, told from its folder alone; needs no torch."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from madod.benchmark.claim import Beat, heartbeat, held
-from madod.storage import write_json
+from madod.benchmark.record import RECORD, read_record
+from madod.errors import InputError
+from madod.storage import read_json, write_json
 
-RECORD, FAILURE = "record.json", "failure.json"
+FAILURE = "failure.json"
 Kind = Literal["done", "running", "failed", "left"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -50,8 +52,11 @@ def overview(runs: Path, folders: Iterable[str], detectors: Iterable[str]) -> Ov
 
 def state(folder: Path, detectors: Iterable[str]) -> State:
     """Tell how a run stands: done with all detectors, in the hands of a living process, failed, or left to do."""
-    if finished(folder, detectors):
-        return State("done")
+    try:
+        if _complete(folder, detectors):
+            return State("done")
+    except InputError as error:
+        return State("failed", str(error))
     if held(folder):
         beat = heartbeat(folder)
         return State("running", beat=beat) if beat else State("left", "held by a process that gives no sign of life")
@@ -61,17 +66,20 @@ def state(folder: Path, detectors: Iterable[str]) -> State:
 
 
 def finished(folder: Path, detectors: Iterable[str]) -> bool:
-    """Tell whether a run has its record, and every detector in it."""
+    """Tell whether a run has its record, and every detector in it; a broken one is none."""
+    with suppress(InputError):
+        return _complete(folder, detectors)
+    return False
+
+
+def _complete(folder: Path, detectors: Iterable[str]) -> bool:
     facts = facts_of(folder)
     return facts is not None and set(detectors) <= set(facts["thresholds"])
 
 
 def facts_of(folder: Path) -> dict[str, Any] | None:
-    """Return what a finished run recorded, or nothing; a record is whole or absent."""
-    try:
-        return dict(json.loads((folder / RECORD).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
+    """Return what a finished run recorded, or nothing where there is no record; refuse a broken one."""
+    return read_record(folder) if (folder / RECORD).exists() else None
 
 
 def fail(folder: Path, reason: str) -> None:
@@ -82,6 +90,6 @@ def fail(folder: Path, reason: str) -> None:
 def failure(folder: Path) -> str:
     """Return the reason why a run failed."""
     try:
-        return str(json.loads((folder / FAILURE).read_text(encoding="utf-8"))["reason"])
-    except (OSError, ValueError, KeyError):
+        return str(read_json(folder / FAILURE)["reason"])
+    except (InputError, KeyError, TypeError):
         return "the reason was lost"

@@ -16,7 +16,7 @@ from madod.benchmark.jobs import Job, takes
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
-from madod.benchmark.state import FAILURE, RECORD, facts_of, fail, finished
+from madod.benchmark.state import FAILURE, facts_of, fail, finished
 from madod.benchmark.without import Without
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset
@@ -64,8 +64,8 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     """Run, or add the detectors that a finished run lacks."""
     folder = places.runs / job.folder
     torch.set_num_threads(places.threads)
-    if (folder / RECORD).exists():
-        facts = facts_of(folder) or {}
+    facts = facts_of(folder)
+    if facts is not None:
         rescore(folder, [name for name in job.detectors if name not in facts["thresholds"]])
         return
     weights = loaded(job.pretrained)
