@@ -1,5 +1,7 @@
 """A saved model: the same answers after loading, and no answer at all from one that was changed."""
 
+import contextlib
+import itertools
 import json
 import pickle
 import shutil
@@ -15,7 +17,8 @@ from madod.benchmark.run import hparams, run
 from madod.data.base import Domain, DomainDataset
 from madod.data.images import BadImage
 from madod.errors import InputError
-from madod.predict import Prediction, load
+from madod.predict import Checked, Prediction, load
+from madod.predict.card import note
 
 
 class Squares(DomainDataset):
@@ -100,6 +103,44 @@ def test_saved_and_loaded_again_it_gives_the_same_answers(kind, outcomes, pictur
     assert len({row.score for row in answers}) > 40
     for name in ("model.json", "model.safetensors", "gallery.safetensors"):
         assert (tmp_path / "again" / name).read_bytes() == (outcomes[kind][0] / "model" / name).read_bytes()
+
+
+class KilledError(BaseException):
+    """Nothing is done any more."""
+
+
+def test_a_model_that_is_written_over_is_the_old_or_the_new_one_at_any_moment(outcomes, copy, tmp_path, monkeypatch):
+    old, other = load(copy), load(outcomes["madod", "energy"][0])
+    other.gallery = None
+    seen = []
+    for moment in itertools.count():
+        home = Path(shutil.copytree(copy, tmp_path / str(moment)))
+        left = itertools.count(moment, -1)
+        with monkeypatch.context() as patched:
+            for act in ("replace", "unlink"):
+                patched.setattr(Path, act, dying(getattr(Path, act), left))
+            with contextlib.suppress(KilledError):
+                other.save(home)
+        there = load(home)
+        seen.append(there.card.algorithm)
+        assert there.threshold == (old if seen[-1] == "erm" else other).threshold
+        note(home, Checked(0, None, None))  # whichever it is, it can be written to
+        other.save(home)
+        assert load(home).card.algorithm == "madod"
+        assert sorted(file.name for file in home.iterdir()) == ["model.json", "model.safetensors"]
+        if next(left) > 0:
+            break
+    assert seen == sorted(seen)  # first the old one, then the new one
+    assert {"erm", "madod"} == set(seen)
+
+
+def dying(act, left):
+    def acts(*args, **kwargs):
+        if next(left) <= 0:
+            raise KilledError
+        return act(*args, **kwargs)
+
+    return acts
 
 
 def test_the_run_s_folder_and_the_model_s_own_will_do(outcomes, pictures):

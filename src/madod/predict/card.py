@@ -13,6 +13,8 @@ from madod.storage import write_json
 FORMAT = 1
 WEIGHTS, FACTS, GALLERY = "model.safetensors", "model.json", "gallery.safetensors"
 """The files of a model's folder; the gallery may be deleted, and the model answers as before."""
+NEW = "model.new"
+"""Folder below it for a model that takes its place: the one that counts as soon as it is whole."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,15 @@ def write_card(home: Path, card: Card) -> None:
 
 def note(home: Path, check: Checked) -> None:
     """Add to a saved model how its training did."""
+    home = latest(home)
     card = read_card(home, home)
     if card.check != check:
         write_card(home, replace(card, check=check))
+
+
+def latest(home: Path) -> Path:
+    """Return where a model's files are whole: its folder, or the one below it where a new model was left by a kill."""
+    return home / NEW if (home / NEW / FACTS).exists() else home
 
 
 def _checked(facts: dict[str, Any] | None) -> Checked | None:

@@ -1,5 +1,6 @@
 """A model's folder: weights, gallery and card, and the parts of a model made of them again."""
 
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,10 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
-from madod.predict.card import FACTS, GALLERY, WEIGHTS, Card, damaged, read_card, sealed, write_card
+from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
-from madod.storage import read_tensors, under, write_tensors
+from madod.storage import read_tensors, under, whole, write_tensors
 
 HELD = "held.scores"
 
@@ -33,22 +34,41 @@ class Parts(NamedTuple):
 
 
 def write(folder: Path, parts: Parts) -> Card:
-    """Write the weights, the gallery and, last, `model.json` with the checksums of all; return what that says."""
+    """Write the weights, the gallery and, last, `model.json` with the checksums of all; return what that says.
+
+    A model that lies there is read, whole, until the new one is whole.
+    """
+    settle(folder)
+    home = folder / NEW if (folder / FACTS).exists() else folder
     tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
     tensors |= {f"detector.{name}": value for name, value in parts.detector.state().items()}
     tensors |= {} if parts.held_scores is None else {HELD: parts.held_scores}
-    write_tensors(folder / WEIGHTS, tensors, {})
+    write_tensors(home / WEIGHTS, tensors, {})
     if parts.gallery is not None:
-        parts.gallery.save(folder / GALLERY)
-    card = replace(parts.card, gallery="" if parts.gallery is None else sealed(folder, {}, GALLERY))
-    write_card(folder, card)
+        parts.gallery.save(home / GALLERY)
+    card = replace(parts.card, gallery="" if parts.gallery is None else sealed(home, {}, GALLERY))
+    write_card(home, card)
+    settle(folder)
     return card
+
+
+def settle(folder: Path) -> None:
+    """Put a new model that is whole in the place of the old one, and leave nothing of one that is not."""
+    new = folder / NEW
+    if (new / FACTS).exists():
+        (folder / GALLERY).unlink(missing_ok=True)  # the new one may have none
+        for name in (WEIGHTS, GALLERY, FACTS):
+            if (new / name).exists():
+                with whole(folder / name) as part:
+                    shutil.copyfile(new / name, part)
+        (new / FACTS).unlink()  # it counts no more
+    shutil.rmtree(new, ignore_errors=True)
 
 
 def read(folder: Path | str) -> Parts:
     """Read what `write` wrote into a model's own folder, or that of the run that made it."""
     home = Path(folder)
-    home = home if (home / FACTS).exists() else home / "model"
+    home = latest(home if (home / FACTS).exists() else home / "model")
     card = read_card(home, folder)
     tensors, _ = read_tensors(home / WEIGHTS)
     try:
