@@ -184,10 +184,10 @@ def beside_the_paper(records: Sequence[RunRecord]) -> list[str]:
 
 
 def differences(records: Sequence[RunRecord]) -> list[str]:
-    """Return MADOD less each other method, paired over the cells that both have."""
+    """Return MADOD less each other method, paired over the cells and seeds that both have."""
     found = {(variant(r), r.spec.test_domain, r.spec.ood_classes, r.spec.seed): r for r in records}
     reads = [accuracy, *(measure(metric, "mean") for metric in ("auroc", "aupr"))]
-    lines = heading(["MADOD less", "cells", "accuracy", "AUROC, mean of 3", "AUPR, mean of 3"])
+    lines = heading(["MADOD less", "runs", "accuracy", "AUROC, mean of 3", "AUPR, mean of 3"])
     for name in (name for name in VARIANTS if name != "madod"):
         cells = [key[1:] for key in found if key[0] == name and ("madod", *key[1:]) in found]
         pairs = [(found["madod", *cell], found[name, *cell]) for cell in cells]

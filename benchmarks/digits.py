@@ -73,7 +73,7 @@ PAIRED = ("accuracy", *(f"{metric}, {name}" for metric in ("AUROC", "AUPR") for 
 
 
 def paired(records: list[RunRecord], method: str) -> list[tuple[list[float], list[float]]]:
-    """Return the numbers of `PAIRED` for a method and for ERM in every cell that both have."""
+    """Return the numbers of `PAIRED` for a method and for ERM in every cell and seed that both have."""
 
     def numbers(found: dict[str, Any]) -> list[float]:
         by_metric = [[found[name][metric] for name in DETECTORS] for metric in ("auroc", "aupr")]
@@ -88,7 +88,7 @@ def paired(records: list[RunRecord], method: str) -> list[tuple[list[float], lis
 
 
 def table(records: list[RunRecord]) -> str:
-    """Return the mean and its standard error over cells, in percent, one line a method."""
+    """Return the mean and its standard error over runs, in percent, one line a method."""
     import numpy as np
 
     def cell(values: list[float]) -> str:
@@ -112,7 +112,7 @@ def table(records: list[RunRecord]) -> str:
         pairs = paired(records, method)
         if not pairs:
             continue
-        how = f"paired over {len(pairs)} cells, with the standard error of the difference"
+        how = f"paired over {len(pairs)} runs, a cell and a seed each, with the standard error of the difference"
         lines += ["", f"{method.replace('madod', 'MADOD')} less ERM, {how}:", ""]
         differences = [cell([ours[k] - theirs[k] for ours, theirs in pairs]) for k in range(len(pairs[0][0]))]
         lines += [f"- {name}: {text}" for name, text in zip(PAIRED, differences, strict=True)]
