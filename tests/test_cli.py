@@ -227,12 +227,13 @@ def test_progress_is_bars_on_a_terminal(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", [("--lr", "-1"), ("--lr", "nan"), ("--tasks", "0"), ("--shots", "0"), ("--views", "0"), ("--batch", "0"),
-              ("--weight-decay", "-1"), ("--invariance", "-0.1"), ("--inner-lr", "0")],
+    "words", [("--lr", "-1"), ("--lr", "nan"), ("--tasks", "0"), ("--shots", "0"), ("--views", "0"),
+              ("--weight-decay", "-1"), ("--invariance", "-0.1"), ("--inner-lr", "0.0"), ("--temperature", "0.0"),
+              ("--inner-steps", "0"), ("--margin-in", "inf"), ("--average", "1.5")],
 )  # fmt: skip
 def test_numbers_that_no_training_can_start_with_are_refused(words, tmp_path, capsys):
     assert main(["train", "digits", "--out", str(tmp_path / "out"), *words]) == 2
     error = capsys.readouterr().err
-    assert words[0] in error
+    assert f"{words[0][2:].replace('-', '_')} cannot be {words[1]}" in error
     assert "Traceback" not in error
     assert not (tmp_path / "out").exists()

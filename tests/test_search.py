@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from madod.algorithms.base import ALGORITHMS
-from madod.search import Choice, LogUniform, Uniform, draw, ranges
+from madod.search import Above, AtLeast, Between, Choice, LogUniform, Uniform, bounds, draw, ranges
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,32 @@ def test_ranges_are_inherited_and_may_be_replaced():
         margin: Annotated[float, Uniform(0, 1)] = 0.5
 
     assert ranges(Child) == ranges(Config) | {"margin": Uniform(0, 1)}
+
+
+def test_a_bound_outlives_a_new_default_unless_another_is_stated():
+    @dataclass(frozen=True)
+    class Parent:
+        rate: Annotated[float, LogUniform(1e-5, 1e-3), Above(0)] = 5e-5
+        batch: Annotated[int, AtLeast(1)] = 32
+
+    @dataclass(frozen=True)
+    class Child(Parent):
+        rate: Annotated[float, LogUniform(1e-3, 1e-1)] = 1e-2
+        batch: Annotated[int, AtLeast(2)] = 8
+
+    assert bounds(Parent) == {"rate": Above(0), "batch": AtLeast(1)}
+    assert bounds(Child) == {"rate": Above(0), "batch": AtLeast(2)}
+
+
+def test_bounds_admit_what_they_say():
+    for bound, said, inside, outside in (
+        (Above(0), "above 0", (1e-9, 5), (0, -1)),
+        (AtLeast(2), "2 or more", (2, 3), (1, 1.9)),
+        (Between(0, 1), "from 0 to 1", (0, 0.5, 1), (-0.1, 1.1)),
+    ):
+        assert str(bound) == said
+        assert all(map(bound.admits, inside))
+        assert not any(map(bound.admits, (*outside, math.nan, math.inf, -math.inf)))
 
 
 def test_draw_0_is_the_published_setting_and_draws_nothing():

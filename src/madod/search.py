@@ -1,14 +1,17 @@
-"""Search ranges, written once beside the hyper-parameter that they belong to.
+"""Search ranges and bounds, written once beside the hyper-parameter that they belong to.
 
 >>> @dataclass(frozen=True)
 ... class Config:
-...     penalty: Annotated[float, LogUniform(1e-1, 1e5)] = 100.0
+...     penalty: Annotated[float, LogUniform(1e-1, 1e5), AtLeast(0)] = 100.0
 >>> Config() == draw(Config, 0, np.random.default_rng(0))
 True
+>>> bounds(Config)["penalty"].admits(-1.0)
+False
 """
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -51,14 +54,68 @@ class Choice:
         return self.options[int(rng.integers(len(self.options)))]
 
 
+@dataclass(frozen=True)
+class Above:
+    """Larger than a number."""
+
+    low: float
+
+    def admits(self, value: float) -> bool:
+        """Tell whether a value can be; what is not finite cannot."""
+        return self.low < value < math.inf
+
+    def __str__(self) -> str:
+        return f"above {self.low:g}"
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """A number or larger."""
+
+    low: float
+
+    def admits(self, value: float) -> bool:
+        """Tell whether a value can be; what is not finite cannot."""
+        return self.low <= value < math.inf
+
+    def __str__(self) -> str:
+        return f"{self.low:g} or more"
+
+
+@dataclass(frozen=True)
+class Between:
+    """From a number to another, both included."""
+
+    low: float
+    high: float
+
+    def admits(self, value: float) -> bool:
+        """Tell whether a value can be."""
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"from {self.low:g} to {self.high:g}"
+
+
 Range = Uniform | LogUniform | Choice
+Bound = Above | AtLeast | Between
 
 
 def ranges(config: type[Any]) -> dict[str, Range]:
     """Return the declared search range of every field that has one."""
+    return _marks(config, Range)
+
+
+@cache
+def bounds(config: type[Any]) -> dict[str, Bound]:
+    """Return the bound of every field that has one; a field declared anew keeps its own unless it states another."""
+    return {name: bound for cls in reversed(config.__mro__) for name, bound in _marks(cls, Bound).items()}
+
+
+def _marks(config: type[Any], kind: Any) -> dict[str, Any]:
     hints = get_type_hints(config, include_extras=True).items()
     marks = {name: get_args(hint)[1:] for name, hint in hints if get_origin(hint) is Annotated}
-    return {name: mark for name, extras in marks.items() for mark in extras if isinstance(mark, Range)}
+    return {name: mark for name, extras in marks.items() for mark in extras if isinstance(mark, kind)}
 
 
 def draw(config: type[C], index: int, rng: np.random.Generator) -> C:

@@ -1,5 +1,7 @@
+import math
 import re
 import sys
+from dataclasses import fields
 from functools import cache
 from inspect import getsource
 from itertools import count
@@ -12,10 +14,11 @@ from safetensors.torch import load, save
 from madod.algorithms.base import ALGORITHMS
 from madod.data.base import DATASETS
 from madod.data.split import split
+from madod.errors import InputError
 from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting
-from madod.search import draw, ranges
+from madod.search import Above, bounds, draw, ranges
 from madod.translation.translate import PlainAugmentation
 
 from .toy import STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
@@ -85,6 +88,49 @@ def test_search_and_scratch_values_make_configurations(name):
     assert len(set(drawn)) == 5
     for config in drawn:
         assert isinstance(config.batch, int)
+
+
+@everyone
+def test_every_number_has_a_bound_unless_it_may_have_either_sign(name):
+    config = ALGORITHMS[name].Config
+    numbers = {field.name for field in fields(config) if type(field.default) in (int, float) and field.default >= 0}
+    assert numbers <= bounds(config).keys()
+
+
+@everyone
+def test_what_is_out_of_bounds_is_refused_in_a_sentence(name):
+    config = ALGORITHMS[name].Config
+    for field in fields(config):
+        if type(field.default) is float:
+            for value in (math.nan, math.inf, -math.inf):
+                with pytest.raises(InputError, match=rf"^{field.name} cannot be {value}: it has to be "):
+                    config(**{field.name: value})
+    for field, bound in bounds(config).items():
+        value = bound.low if isinstance(bound, Above) else bound.low - 1
+        with pytest.raises(InputError, match=rf"^{field} cannot be {value}: it has to be {bound}$"):
+            config(**{field: value})
+
+
+@everyone
+def test_the_least_of_everything_trains(name):
+    spans = bounds(ALGORITHMS[name].Config).items()
+    algorithm = toy_algorithm(name, **{field: bound.low for field, bound in spans if not isinstance(bound, Above)})
+    batches = algorithm.batches(toy_pool(), np.random.default_rng(0))
+    for algorithm.step in range(3):
+        terms = algorithm.update(next(batches))
+    assert all(term.isfinite() for term in terms.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("scone", {"covariate": 0.95}, "covariate 0.95 and semantic 0.1 cannot be together"),
+        ("madod", {"margin_in": -5.0}, "margin_in -5 is not below margin_out -8"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(name, given, said):
+    with pytest.raises(InputError, match=said):
+        ALGORITHMS[name].check(ALGORITHMS[name].Config(**given), toy_pool())
 
 
 @everyone

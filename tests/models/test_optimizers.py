@@ -22,3 +22,11 @@ def test_sgd_is_the_loop_over_steps(nesterov):
         velocity = 0.9 * velocity + gradient
         theta = theta - 0.1 * (gradient + 0.9 * velocity if nesterov else velocity)
     torch.testing.assert_close(weight.detach(), theta)
+
+
+def test_without_momentum_nesterovs_steps_are_plain_ones():
+    weight = nn.Parameter(torch.tensor([1.0]))
+    optimizer = sgd([weight], 0.1, momentum=0.0, weight_decay=0.0, nesterov=True)
+    weight.square().sum().backward()
+    optimizer.step()
+    torch.testing.assert_close(weight.detach(), torch.tensor([0.8]))

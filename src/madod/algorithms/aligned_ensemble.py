@@ -17,7 +17,7 @@ from madod.equations import mmd, risk_table, sum_over_pairs
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.models.optimizers import sgd
-from madod.search import LogUniform
+from madod.search import AtLeast, Between, LogUniform
 from madod.tasks import Batch, minibatches
 
 
@@ -39,11 +39,11 @@ class AlignedConfig(BaseConfig):
     """Learning rate of SGD, a tenth of it after 70 % and a hundredth after 90 % of the steps."""
     weight_decay: Annotated[float, LogUniform(10**-6, 10**-2)] = 5e-4
     """Weight decay of SGD."""
-    momentum: float = 0.9
+    momentum: Annotated[float, Between(0, 1)] = 0.9
     """Nesterov momentum of SGD."""
-    own_risk: float = 3.0
+    own_risk: Annotated[float, AtLeast(0)] = 3.0
     """Weight of a network's risk in its own domain; 1 in the others."""
-    alignment: Annotated[float, LogUniform(1e-1, 1e1)] = 1.0
+    alignment: Annotated[float, LogUniform(1e-1, 1e1), AtLeast(0)] = 1.0
     """Weight of the distance between domains."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}

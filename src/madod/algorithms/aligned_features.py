@@ -9,7 +9,7 @@ from torch import Tensor
 
 from madod.algorithms.base import Algorithm, BaseConfig, Terms
 from madod.equations import mean_over_pairs
-from madod.search import LogUniform
+from madod.search import AtLeast, LogUniform
 from madod.tasks import Batch
 
 
@@ -17,7 +17,7 @@ from madod.tasks import Batch
 class AlignmentConfig(BaseConfig):
     """DomainBed's setting and ranges."""
 
-    alignment: Annotated[float, LogUniform(1e-1, 1e1)] = 1.0
+    alignment: Annotated[float, LogUniform(1e-1, 1e1), AtLeast(0)] = 1.0
     """gamma, weight of the distance between domains."""
 
 

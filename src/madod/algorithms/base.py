@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.optimizers import adam
 from madod.registry import Registry
-from madod.search import LogUniform
+from madod.search import Above, AtLeast, Between, LogUniform, bounds
 from madod.tasks import Transform, minibatches
 
 Terms = dict[str, Tensor]
@@ -29,13 +29,13 @@ Terms = dict[str, Tensor]
 class BaseConfig:
     """Hyper-parameters that every method has [DomainBed's defaults and ranges]."""
 
-    lr: Annotated[float, LogUniform(10**-5, 10**-3.5)] = 5e-5
+    lr: Annotated[float, LogUniform(10**-5, 10**-3.5), Above(0)] = 5e-5
     """Learning rate of the outer optimiser (1e-3 where the backbone starts from scratch)."""
-    weight_decay: Annotated[float, LogUniform(10**-6, 10**-2)] = 0.0
+    weight_decay: Annotated[float, LogUniform(10**-6, 10**-2), AtLeast(0)] = 0.0
     """Weight decay of the outer optimiser."""
-    batch: Annotated[int, LogUniform(8, 45)] = 32
+    batch: Annotated[int, LogUniform(8, 45), AtLeast(1)] = 32
     """Images of every source domain in a minibatch."""
-    average: float = 0.0
+    average: Annotated[float, Between(0, 1)] = 0.0
     """Share of the steps, the last ones, whose mean weights ship; 0 ships the weights of the last step."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
@@ -49,17 +49,17 @@ class BaseConfig:
         return cls(**({} if pretrained else cls.scratch) | given)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no training can start with."""
+        """Refuse numbers that no training can start with; a method adds what its fields have to be to each other."""
         for field in fields(self):
-            value, default = getattr(self, field.name), cast(Any, field.default)
-            if type(default) not in (int, float) or default < 0:
-                continue  # no number, or one that may have either sign
-            positive = field.name.endswith("lr") or (type(default) is int and default > 0)
-            if not (value > 0 if positive else value >= 0):
-                least = "above 0" if positive else "0 or more"
-                raise InputError(f"--{field.name.replace('_', '-')} {value} cannot be: it has to be {least}")
-        if self.average > 1:
-            raise InputError(f"--average {self.average} cannot be: it is a share of the steps, 1 at the most")
+            self.admit(field.name, getattr(self, field.name))
+
+    @classmethod
+    def admit(cls, name: str, value: Any) -> None:
+        """Refuse a value that a field cannot have, whatever the others are."""
+        config: Any = cls  # mypy takes no class of dataclasses for hashable, which a cache asks for
+        bound = bounds(config).get(name)
+        if not (bound.admits(value) if bound else type(value) is not float or math.isfinite(value)):
+            raise InputError(f"{name} cannot be {value}: it has to be {bound or 'a finite number'}")
 
 
 class Algorithm(nn.Module, ABC):
@@ -94,7 +94,7 @@ class Algorithm(nn.Module, ABC):
 
     @classmethod
     def check(cls, config: Any, source: Pool) -> None:
-        """Refuse images that the method cannot learn from, before anything long starts."""
+        """Refuse images, or settings, that the method cannot learn from, before anything long starts."""
 
     @property
     def augment(self) -> Transform:

@@ -1,10 +1,14 @@
 """CORAL: features whose means and covariances agree across domains."""
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import torch.nn.functional as F
 from torch import Tensor
 
-from madod.algorithms.aligned_features import AlignedFeatures
+from madod.algorithms.aligned_features import AlignedFeatures, AlignmentConfig
 from madod.algorithms.base import ALGORITHMS
+from madod.search import AtLeast, LogUniform
 
 
 def coral(x: Tensor, y: Tensor) -> Tensor:
@@ -12,8 +16,18 @@ def coral(x: Tensor, y: Tensor) -> Tensor:
     return F.mse_loss(x.mean(0), y.mean(0)) + F.mse_loss(x.T.cov(), y.T.cov())
 
 
+@dataclass(frozen=True)
+class CoralConfig(AlignmentConfig):
+    """DomainBed's setting and ranges."""
+
+    batch: Annotated[int, LogUniform(8, 45), AtLeast(2)] = 32
+    """Images of every source domain in a minibatch; a covariance needs two."""
+
+
 @ALGORITHMS.register("coral")
 class CORAL(AlignedFeatures):
     """Risk plus the difference of the features' means and covariances between source domains [Sun & Saenko 2016]."""
 
+    Config = CoralConfig
+    config: CoralConfig
     distance = staticmethod(coral)

@@ -18,7 +18,7 @@ from madod.meta import Params, step
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.models.optimizers import sgd
-from madod.search import LogUniform
+from madod.search import Above, AtLeast, Between, LogUniform
 from madod.tasks import Batch, minibatches
 
 
@@ -32,25 +32,25 @@ class DamlConfig(BaseConfig):
     """Weight decay of SGD."""
     batch: Annotated[int, LogUniform(8, 45)] = 24
     """Images of every source domain in a minibatch."""
-    momentum: float = 0.9
+    momentum: Annotated[float, Between(0, 1)] = 0.9
     """Momentum of SGD."""
-    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5)] = 0.01
+    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5), Above(0)] = 0.01
     """Learning rate of the virtual step."""
     first_order: bool = True
     """Leave out the derivative through the virtual step's gradient."""
-    mixup: float = 3.0
+    mixup: Annotated[float, AtLeast(0)] = 3.0
     """Weight of Dir-mixup in meta-training."""
-    distill: float = 1.0
+    distill: Annotated[float, AtLeast(0)] = 1.0
     """Weight of distillation in meta-training."""
-    meta_risk: float = 1.0
+    meta_risk: Annotated[float, AtLeast(0)] = 1.0
     """Weight of the risk in the domains of the others in the meta-objective."""
-    meta_mixup: float = 3.0
+    meta_mixup: Annotated[float, AtLeast(0)] = 3.0
     """Weight of Dir-mixup in the meta-objective."""
-    near: float = 0.6
+    near: Annotated[float, Above(0)] = 0.6
     """Dirichlet concentration of a network's own domain in meta-training, of the others in the meta-objective."""
-    far: float = 0.2
+    far: Annotated[float, Above(0)] = 0.2
     """Dirichlet concentration of the other domains in meta-training, of its own in the meta-objective."""
-    temperature: float = 2.0
+    temperature: Annotated[float, Above(0)] = 2.0
     """T of distillation."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}

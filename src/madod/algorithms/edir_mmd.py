@@ -1,6 +1,7 @@
 """EDir-MMD: an ensemble with Dirichlet mixup and MMD."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
@@ -8,17 +9,18 @@ from madod.algorithms.aligned_ensemble import AlignedConfig, AlignedEnsemble
 from madod.algorithms.base import ALGORITHMS
 from madod.algorithms.domain_mixtures import mixture_risk
 from madod.models.ensemble import Views
+from madod.search import Above, AtLeast
 
 
 @dataclass(frozen=True)
 class EDirConfig(AlignedConfig):
     """The published setting."""
 
-    mixup: float = 3.0
+    mixup: Annotated[float, AtLeast(0)] = 3.0
     """Weight of Dir-mixup."""
-    near: float = 0.6
+    near: Annotated[float, Above(0)] = 0.6
     """Dirichlet concentration of a network's own domain."""
-    far: float = 0.2
+    far: Annotated[float, Above(0)] = 0.2
     """Dirichlet concentration of the other domains."""
 
 

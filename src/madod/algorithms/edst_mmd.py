@@ -1,6 +1,7 @@
 """EDst-MMD: an ensemble with distillation and MMD."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor
 
@@ -8,15 +9,16 @@ from madod.algorithms.aligned_ensemble import AlignedConfig, AlignedEnsemble
 from madod.algorithms.base import ALGORITHMS
 from madod.equations import mutual_distillation
 from madod.models.ensemble import Views
+from madod.search import Above, AtLeast
 
 
 @dataclass(frozen=True)
 class EDstConfig(AlignedConfig):
     """The published setting."""
 
-    distill: float = 1.0
+    distill: Annotated[float, AtLeast(0)] = 1.0
     """Weight of distillation."""
-    temperature: float = 2.0
+    temperature: Annotated[float, Above(0)] = 2.0
     """T of distillation."""
 
 

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
-from madod.search import LogUniform
+from madod.search import AtLeast, LogUniform
 from madod.tasks import Batch
 
 
@@ -26,9 +26,11 @@ def penalty(logits: Tensor, y: Tensor) -> Tensor:
 class IrmConfig(BaseConfig):
     """DomainBed's setting and ranges."""
 
-    penalty: Annotated[float, LogUniform(1e-1, 1e5)] = 100.0
+    batch: Annotated[int, LogUniform(8, 45), AtLeast(2)] = 32
+    """Images of every source domain in a minibatch; the penalty needs two."""
+    penalty: Annotated[float, LogUniform(1e-1, 1e5), AtLeast(0)] = 100.0
     """lambda, weight of the penalty once annealing is over; 1 before."""
-    anneal: Annotated[int, LogUniform(1, 1e4)] = 500
+    anneal: Annotated[int, LogUniform(1, 1e4), AtLeast(0)] = 500
     """T_anneal, steps before the penalty gets its weight."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "penalty": 1.0}

@@ -14,10 +14,11 @@ from torch import Tensor
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.data.base import Pool
 from madod.equations import energy
+from madod.errors import InputError
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
 from madod.models.optimizers import sgd
-from madod.search import LogUniform, Uniform
+from madod.search import Above, AtLeast, Between, LogUniform, Uniform
 from madod.tasks import Batch, Shelf, Task, all_units, episodes
 
 
@@ -27,45 +28,45 @@ class MadodConfig(BaseConfig):
 
     lr: Annotated[float, LogUniform(10**-5.5, 10**-4)] = 3e-5
     """eta_2, the outer learning rate."""
-    inner_lr: Annotated[float, LogUniform(10**-4.5, 10**-2.5)] = 10**-2.5
+    inner_lr: Annotated[float, LogUniform(10**-4.5, 10**-2.5), Above(0)] = 10**-2.5
     """eta_1, the inner learning rate."""
-    inner_steps: int = 3
+    inner_steps: Annotated[int, AtLeast(1)] = 3
     """Gradient steps of the inner loop."""
-    tasks: int = 4
+    tasks: Annotated[int, AtLeast(1)] = 4
     """L, tasks in a meta-step."""
-    shots: int = 5
+    shots: Annotated[int, AtLeast(1)] = 5
     """Images of every class in support and in query."""
     both_ways: bool = False
     """Let support and query change places too: twice the tasks, and every image in an outer loss."""
-    pseudo_units: int = 1
+    pseudo_units: Annotated[int, AtLeast(1)] = 1
     """Classes that a task holds out as pseudo-unknown."""
     own_outputs: bool = False
     """Leave a task's head the outputs of its own classes alone, so that R_OOD asks no class to deny itself."""
-    invariance: float = 0.1
+    invariance: Annotated[float, AtLeast(0)] = 0.1
     """lambda_1, weight of R_GI in the inner loss; 0 leaves G out."""
-    margin: float = 0.1
+    margin: Annotated[float, AtLeast(0)] = 0.1
     """lambda_2, weight of R_OOD in the outer loss; with invariance 0 too, cross-entropy alone is left."""
-    margin_warmup: float = 0.0
+    margin_warmup: Annotated[float, Between(0, 1)] = 0.0
     """Share of the steps over which the weight of R_OOD grows from 0 to lambda_2; 0 is the paper."""
-    outer_invariance: float = 0.0
+    outer_invariance: Annotated[float, AtLeast(0)] = 0.0
     """Weight of R_GI on the query in the outer loss; 0 is the paper."""
-    all_class: float = 0.0
+    all_class: Annotated[float, AtLeast(0)] = 0.0
     """Weight in the outer loss of the risk over all known classes before any inner step; 0 is the paper."""
     margin_in: Annotated[float, Uniform(-11, -9)] = -10.0
     """m_I: energies of known images above it are pulled down."""
     margin_out: Annotated[float, Uniform(-9, -7)] = -8.0
     """m_O: energies of pseudo-unknown images below it are pushed up."""
-    temperature: float = 1.0
+    temperature: Annotated[float, Above(0)] = 1.0
     """T of the energy."""
-    views: int = 1
+    views: Annotated[int, AtLeast(1)] = 1
     """Restylings of every support image."""
     first_order: bool = False
     """Leave out the derivative through the inner gradient."""
     outer: Literal["adam", "sgd"] = "adam"
     """The outer optimiser."""
-    adapt_shots: int = 5
+    adapt_shots: Annotated[int, AtLeast(1)] = 5
     """Images of every class and domain in the all-class adaptation."""
-    adapt_steps: int = 0
+    adapt_steps: Annotated[int, AtLeast(0)] = 0
     """Gradient steps of the all-class adaptation; 0 takes as many as the inner loop."""
 
     scratch: ClassVar[dict[str, Any]] = {
@@ -173,7 +174,12 @@ class MADOD(Algorithm):
 
     @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:
-        """Two classes have to be left when pseudo-unknown ones are held out."""
+        """Two classes have to be left when pseudo-unknown ones are held out, and m_I has to lie below m_O."""
+        if config.margin_in >= config.margin_out:
+            raise InputError(
+                f"margin_in {config.margin_in:g} is not below margin_out {config.margin_out:g}: known images are to "
+                "have the lower energies, so give a lower margin_in or a higher margin_out"
+            )
         Shelf(source).check(config.pseudo_units)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:

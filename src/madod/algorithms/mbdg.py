@@ -9,7 +9,7 @@ from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.models.classifier import Setting
-from madod.search import Uniform
+from madod.search import AtLeast, Uniform
 from madod.tasks import Batch
 
 
@@ -28,9 +28,9 @@ def dual_ascent(dual: Tensor, gap: Tensor, rate: float, slack: float) -> Tensor:
 class MbdgConfig(BaseConfig):
     """The published setting and ranges."""
 
-    dual_rate: Annotated[float, Uniform(0.001, 0.1)] = 0.05
+    dual_rate: Annotated[float, Uniform(0.001, 0.1), AtLeast(0)] = 0.05
     """eta_d, step size of the dual variable."""
-    slack: Annotated[float, Uniform(1e-4, 0.01)] = 0.025
+    slack: Annotated[float, Uniform(1e-4, 0.01), AtLeast(0)] = 0.025
     """gamma, how far answers may move without a price."""
 
 

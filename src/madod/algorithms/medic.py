@@ -19,7 +19,7 @@ from madod.data.base import Pool
 from madod.meta import Params, step
 from madod.models.classifier import Classifier, Outputs, Setting
 from madod.models.optimizers import sgd
-from madod.search import LogUniform
+from madod.search import Above, Between, LogUniform
 from madod.tasks import Batch, Rows, gather
 
 
@@ -46,9 +46,9 @@ class MedicConfig(BaseConfig):
     """Weight decay of SGD."""
     batch: Annotated[int, LogUniform(8, 45)] = 8
     """Images in each of the six batches of a step."""
-    momentum: float = 0.9
+    momentum: Annotated[float, Between(0, 1)] = 0.9
     """Momentum of SGD."""
-    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5)] = 0.01
+    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5), Above(0)] = 0.01
     """Learning rate of the virtual step."""
     first_order: bool = False
     """Leave out the derivative through the virtual step's gradient."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.equations import dirichlet
-from madod.search import LogUniform
+from madod.search import Above, LogUniform
 from madod.tasks import Batch
 
 
@@ -33,7 +33,7 @@ def mixed_risk(logits: Tensor, y: Tensor, partner_y: Tensor, share: Tensor) -> T
 class MixupConfig(BaseConfig):
     """DomainBed's setting and ranges."""
 
-    concentration: Annotated[float, LogUniform(1e-1, 1e1)] = 0.2
+    concentration: Annotated[float, LogUniform(1e-1, 1e1), Above(0)] = 0.2
     """a of lam ~ Beta(a, a)."""
 
 

@@ -15,9 +15,10 @@ from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.algorithms.wild import Mixer, Wild
 from madod.data.base import Pool
 from madod.equations import energy, stepped
+from madod.errors import InputError
 from madod.models.classifier import Setting
 from madod.models.optimizers import adam, sgd
-from madod.search import Choice, LogUniform
+from madod.search import Above, AtLeast, Between, Choice, LogUniform
 from madod.tasks import Shelf
 
 
@@ -58,30 +59,39 @@ class SconeConfig(BaseConfig):
     """Weight decay of SGD."""
     batch: Annotated[int, LogUniform(32, 180)] = 128
     """Known images in a minibatch, of all domains together, and as many wild ones."""
-    momentum: float = 0.9
+    momentum: Annotated[float, Between(0, 1)] = 0.9
     """Nesterov momentum of SGD."""
-    warm: float = 0.5
+    warm: Annotated[float, Between(0, 1)] = 0.5
     """Share of the steps that train by plain risk beforehand."""
-    warm_lr: Annotated[float, LogUniform(10**-5, 10**-3.5)] = 5e-5
+    warm_lr: Annotated[float, LogUniform(10**-5, 10**-3.5), Above(0)] = 5e-5
     """Learning rate of Adam in the warm start."""
-    covariate: float = 0.5
+    covariate: Annotated[float, Between(0, 1)] = 0.5
     """pi_c, share of wild images that come from the domain held in an epoch."""
-    semantic: float = 0.1
+    semantic: Annotated[float, Between(0, 1)] = 0.1
     """pi_s, share of wild images that come from the unit held in an epoch."""
     margin: Annotated[float, Choice((-10.0, 1.0))] = -10.0
     """eta of the wild loss: the published script's -10, or 1, the default of its argument."""
-    slope: float = 0.5
+    slope: Annotated[float, Above(0)] = 0.5
     """-w at the start of the detector g = w lse + b; b starts at 0."""
-    false_alarms: float = 0.05
+    false_alarms: Annotated[float, Between(0, 1)] = 0.05
     """alpha, the largest L_in allowed."""
-    ceiling: float = 2.0
+    ceiling: Annotated[float, AtLeast(0)] = 2.0
     """The largest risk allowed, as a multiple of the risk after the warm start."""
-    multiplier_rate: Annotated[float, Choice((0.1, 1.0, 2.0))] = 1.0
+    multiplier_rate: Annotated[float, Choice((0.1, 1.0, 2.0)), AtLeast(0)] = 1.0
     """Step size of the multipliers."""
-    growth: Annotated[float, Choice((1.1, 1.5))] = 1.5
+    growth: Annotated[float, Choice((1.1, 1.5)), AtLeast(1)] = 1.5
     """Factor on the weight of a constraint that an epoch leaves violated."""
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "warm_lr": 1e-3, "warm": 0.75}
+
+    def __post_init__(self) -> None:
+        """Refuse shares of wild images that leave less than none for known ones."""
+        super().__post_init__()
+        if self.covariate + self.semantic > 1:
+            raise InputError(
+                f"covariate {self.covariate} and semantic {self.semantic} cannot be together: "
+                "they are shares of the wild images, 1 at the most in all"
+            )
 
 
 @ALGORITHMS.register("scone")

@@ -112,4 +112,4 @@ def _check_hparams(algorithm: str, given: Mapping[str, Any], toml: Toml, at: Key
         except Misfit:
             raise toml.refusal((*at, name), f"{name} cannot be {value!r}: it has to be {kind(hints[name])}") from None
         with toml.at((*at, name)):
-            config(**{name: whole})
+            config.admit(name, whole)

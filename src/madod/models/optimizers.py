@@ -16,5 +16,10 @@ def adam(parameters: Iterable[nn.Parameter], lr: float, **rest: Any) -> torch.op
 def sgd(
     parameters: Iterable[nn.Parameter], lr: float, *, momentum: float, weight_decay: float, nesterov: bool = False
 ) -> torch.optim.SGD:
-    """v <- mu v + g, theta <- theta - lr v, g with the weight decay; Nesterov's steps by g + mu v instead."""
-    return torch.optim.SGD(parameters, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov)
+    """v <- mu v + g, theta <- theta - lr v, g with the weight decay; Nesterov's steps by g + mu v instead.
+
+    At mu = 0 both are g, and torch knows Nesterov's with momentum only.
+    """
+    return torch.optim.SGD(
+        parameters, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov and momentum > 0
+    )
