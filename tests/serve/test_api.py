@@ -4,12 +4,16 @@ import asyncio
 import copy
 import io
 import re
+import sys
+import threading
+import time
 
 import httpx
 import numpy as np
 import pytest
 from PIL import Image
 
+from madod import __version__
 from madod.predict import Model
 from tests.serve.conftest import WARNED
 from tests.serve.hostile import form
@@ -161,7 +165,6 @@ def test_what_is_wrong_with_each_is_said_where_all_are_bad(client):
 
 
 def test_the_other_addresses(client, model):
-    assert client.get("/health").json() == {"status": "ok", "version": "0.1.0"}
     facts = client.get("/model").json()
     assert facts["classes"] == list(model.classes)
     assert facts["domains"] == list(model.card.domains)
@@ -191,6 +194,66 @@ def test_what_the_model_s_own_check_warned_of_is_said(make_client, client, warne
     described = client.get("/openapi.json").json()["components"]["schemas"]["About"]
     assert "not to rely on" in described["properties"]["warnings"]["description"]
     assert "warnings" in described["required"]
+
+
+@pytest.fixture
+def asked_at_once(monkeypatch):
+    """Pictures that came through just now prove nothing."""
+    monkeypatch.setattr("madod.serve.pulse.FRESH", 0)
+
+
+def ill(client, words: str) -> bool:
+    answer = client.get("/health")
+    assert answer.status_code == 503
+    assert list(answer.json()) == ["error"]
+    return words in answer.json()["error"]
+
+
+def test_health_is_whether_pictures_come_through(make_client, monkeypatch, asked_at_once):
+    client = make_client(health_seconds=20)
+    service = client.app.app.state.service
+    passes = service.batcher.passes
+    well = client.get("/health")
+    assert (well.status_code, well.json()) == (200, {"status": "ok", "version": __version__})
+    assert service.batcher.passes == passes + 1
+    assert not service.metrics.images
+
+    with monkeypatch.context() as broken:
+        broken.setattr(service.model, "examine", lambda pictures: 1 / 0)
+        assert ill(client, "do not come through (ZeroDivisionError: division by zero): start the server again")
+    assert client.get("/health").status_code == 200
+    with monkeypatch.context() as broken:
+        broken.setattr("madod.serve.decoding.PROGRAM", (sys.executable, "-c", ""))
+        for worker in service.decoders.workers:
+            worker.kill()
+        assert ill(client, "its decoder broke down over it")
+    assert client.get("/health").status_code == 200
+
+
+def test_health_is_said_soon_while_the_network_is_busy_and_lost_when_it_stays_so(
+    make_client, digits, monkeypatch, asked_at_once
+):
+    client = make_client(health_seconds=0.05, stalled_seconds=1)
+    service, free = client.app.app.state.service, threading.Event()
+    examine = service.model.examine
+    monkeypatch.setattr(service.model, "examine", lambda pictures: free.wait(20) and examine(pictures))
+    start = time.monotonic()
+    assert client.get("/health").status_code == 200  # behind others, for all it knows
+    assert time.monotonic() - start < 1
+    time.sleep(1)
+    assert ill(client, "none came through in the last")
+    assert service.batcher.depth <= 1  # however often it is asked
+    free.set()
+    assert client.post("/predict", content=digits[0], headers=PNG).status_code == 200
+    assert client.get("/health").status_code == 200
+
+
+def test_under_load_health_is_what_was_just_seen(make_client, monkeypatch):
+    monkeypatch.setattr("madod.serve.pulse.FRESH", 60)
+    client = make_client()
+    passes = client.app.app.state.service.batcher.passes
+    assert [client.get("/health").status_code for _ in range(3)] == [200] * 3
+    assert client.app.app.state.service.batcher.passes == passes
 
 
 def test_metrics_count(make_client, digits):

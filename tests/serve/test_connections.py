@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 import uvicorn
 
@@ -27,9 +28,8 @@ def served(talk: Talk, **limits) -> object:
     async def both() -> object:
         door = listening("127.0.0.1", 0)
         protocol = guarded(Limits(**limits))
-        server = Server(
-            uvicorn.Config(app, http=protocol, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
-        )
+        config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+        server = Server(config, nullcontext())
         running = asyncio.create_task(server.serve([door]))
         try:
             return await talk(door.getsockname()[1])

@@ -88,6 +88,12 @@ def test_what_it_refuses(folder, tmp_path, capsys):
     assert "--max-megapixels 101" in refused(capsys, folder, "--max-megapixels", 101)
 
 
+def test_it_does_not_start_where_pictures_cannot_be_decoded(folder, capsys, monkeypatch):
+    monkeypatch.setattr("madod.serve.decoding.PROGRAM", (sys.executable, "-c", ""))
+    said = refused(capsys, folder, "--port", 0, "--device", "cpu")
+    assert "pictures cannot be decoded on this machine (of a blank one: its decoder broke down over it)" in said
+
+
 @pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "python_multipart"])
 def test_without_the_extra_it_says_what_to_install(missing, folder, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, missing, None)

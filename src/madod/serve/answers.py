@@ -49,7 +49,7 @@ class Problem(BaseModel):
 
 
 class Health(BaseModel):
-    """The server answers, and can still decode and judge."""
+    """The server can decode and judge."""
 
     status: str
     version: str

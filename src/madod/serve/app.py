@@ -29,10 +29,12 @@ def application(model: Model, limits: Limits, ready: Callable[[], None] = lambda
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await service.start()
-        ready()
-        yield
-        await service.close()
+        try:
+            await service.start()
+            ready()
+            yield
+        finally:
+            await service.close()
 
     app = FastAPI(
         title="madod", version=__version__, summary=SUMMARY, lifespan=lifespan, docs_url=None, redoc_url=None,
@@ -56,9 +58,11 @@ def application(model: Model, limits: Limits, ready: Callable[[], None] = lambda
         finally:
             service.active -= 1
 
-    @app.get("/health")
+    @app.get("/health", responses=problems(503))
     async def health() -> Health:
-        """Say that the server is there."""
+        """Say whether pictures can be decoded and judged: some were just now, or a blank one is."""
+        if reason := await service.pulse.fault():
+            raise HTTPException(503, f"pictures do not come through ({reason}): start the server again")
         return Health(status="ok", version=__version__)
 
     @app.get("/model")

@@ -41,6 +41,10 @@ class Limits:
     """Address space of a decoding process."""
     decoders: int = field(default_factory=lambda: max(1, cores() // 2))
     """Decoding processes; the other processors are left to the network."""
+    health_seconds: float = 2.0
+    """Time in which the server says whether it is well."""
+    stalled_seconds: float = 30.0
+    """Time without a picture coming through, though one waits, after which it is not."""
     batch: int = 64
     """Pictures in one pass of the network."""
     company: float = 0.002

@@ -5,6 +5,7 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from types import FrameType
 from typing import Any
 
@@ -34,11 +35,11 @@ def serve(model: Model, host: str, port: int, limits: Limits, ready: Callable[[s
     hosts = (*LOOPBACK, shown) if is_loopback(host) else None
     front = Front(app, app.state.service.metrics, limits, hosts)
     config = uvicorn.Config(
-        front, http=guarded(limits), ws="none", loop="asyncio", lifespan="on", log_config=None, access_log=False,
+        front, http=guarded(limits), ws="none", loop="asyncio", lifespan="off", log_config=None, access_log=False,
         server_header=False, h11_max_incomplete_event_size=limits.head_bytes, timeout_keep_alive=30,
         timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
-    Server(config).run([door])
+    Server(config, app.router.lifespan_context(app)).run([door])
 
 
 def is_loopback(host: str) -> bool:
@@ -66,7 +67,20 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 class Server(uvicorn.Server):
-    """Ends in order at the first signal, at once at the second, and without raising either again."""
+    """Ends in order at the first signal, at once at the second, and without raising either again.
+
+    `life` is what starts before the first request and ends after the last; why it cannot start is raised as it is.
+    """
+
+    def __init__(self, config: uvicorn.Config, life: AbstractAsyncContextManager[object]) -> None:
+        super().__init__(config)
+        self.life = life
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to end."""
+        with self.capture_signals():
+            async with self.life:
+                await super().serve(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Note that the server should end."""

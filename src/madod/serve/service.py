@@ -18,12 +18,14 @@ from madod.serve.body import Budget
 from madod.serve.decoding import Decoders
 from madod.serve.limits import Limits
 from madod.serve.metrics import Gauges, Metrics
+from madod.serve.pulse import Pulse
 from madod.serve.uploads import Upload, oversized
 
 CHUNK = 16
 """Pictures that are decoded in one go."""
 SIMILAR = 8
 """Training pictures that can be shown beside one picture, at most."""
+BLANK = png(np.zeros((1, 1, 3), np.uint8))
 
 
 class Judged(NamedTuple):
@@ -48,17 +50,26 @@ class Service:
         self.active = 0
         self.shown = captions(model)
         self.runner: asyncio.Task[None] | None = None
+        self.pulse = Pulse(self._try_blank, limits)
 
     async def start(self) -> None:
         """Start the decoders and have everything run once, so that the first request is as fast as the others."""
         await self.decoders.start()
-        blank = png(np.zeros((self.model.size, self.model.size, 3), np.uint8))
         self.runner = asyncio.create_task(self.batcher.run())
-        await self.entries([Upload("", memoryview(blank))], self.model.threshold, 0)
-        self.metrics.images.clear()
+        if reason := await self._try_blank():
+            raise InputError(
+                f"pictures cannot be decoded on this machine (of a blank one: {reason}): free some memory, or install "
+                "pillow and simplejpeg anew"
+            )
+
+    async def _try_blank(self) -> str | None:
+        """Send a blank picture the way of all pictures, and return why it cannot be read, if so."""
+        (judged,) = await self._chunk([Upload("blank", memoryview(BLANK))])
+        return judged if isinstance(judged, str) else None
 
     async def close(self) -> None:
         """End the processes and the thread; nothing is under way any more."""
+        self.pulse.close()
         if self.runner:
             self.runner.cancel()
             with suppress(asyncio.CancelledError):
@@ -101,8 +112,11 @@ class Service:
             sound = [upload.data for upload, reason in zip(uploads, refused, strict=True) if reason is None]
             decoded = iter(await self.decoders.decode(sound) if sound else [])
             read = [next(decoded) if reason is None else reason for reason in refused]
-            judged = iter(await self.batcher.submit([pixels for pixels in read if not isinstance(pixels, str)]))
-            return [each if isinstance(each, str) else next(judged) for each in read]
+            judged = await self.batcher.submit([pixels for pixels in read if not isinstance(pixels, str)])
+            if judged:
+                self.pulse.beat()
+            told = iter(judged)
+            return [each if isinstance(each, str) else next(told) for each in read]
 
     def _entry(self, upload: Upload, judged: Judged | str, limit: float, similar: int) -> Verdict | Unreadable:
         if isinstance(judged, str):
