@@ -1,16 +1,20 @@
 """The rules that choose for a person: every one by the numbers that they state."""
 
 import dataclasses
+from contextlib import nullcontext
 
 import pytest
+import torch
 
 from madod.benchmark.record import RunSpec
+from madod.benchmark.run import hparams
+from madod.data.augment import NONE
 from madod.data.digits import Digits
 from madod.errors import InputError
 from madod.fitting import choose as room
 from madod.fitting.check import FALLBACK, Fold, best_detector, fold_spec
 from madod.fitting.choose import Wishes, choose
-from madod.fitting.estimate import Pace, told
+from madod.fitting.estimate import Pace, estimate, told
 
 FIELDS = ("lr", "batch", "tasks", "shots")
 
@@ -72,6 +76,24 @@ def test_a_fold_is_shorter_without_g_and_without_a_class():
         assert short.ood_classes == full.ood_classes
         hidden |= set(short.ood_classes)
     assert len(hidden) == len(digits.domains)
+
+
+class Untouchable(Digits):
+    """Digits whose classes no augmentation leaves intact."""
+
+    augmentation = NONE
+
+
+def test_a_fold_keeps_g_where_plain_augmentation_varies_nothing():
+    spec = RunSpec("d", None, (), "madod", steps=100, translate="munit")
+    assert fold_spec(spec, Untouchable(), "ink", "short").translate == "munit"
+
+
+@pytest.mark.parametrize("algorithm", ["erm", "mbdg"])
+def test_a_control_that_varies_nothing_is_refused_where_a_method_asks_for_it(algorithm):
+    spec = RunSpec("d", "neon", ("4",), algorithm, translate="augment", hparams=hparams(algorithm, {"batch": 2}))
+    with pytest.raises(InputError, match="munit") if algorithm == "mbdg" else nullcontext():
+        estimate(spec, Untouchable(), None, torch.device("cpu"))
 
 
 def test_the_detector_is_the_best_over_the_folds():

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from madod.data.augment import NONE
 from madod.data.base import Domain, pool
+from madod.errors import InputError
 from madod.tasks import Batch
 from madod.translation import blocks
 from madod.translation.blocks import StyledResidual, adain
 from madod.translation.munit import Munit, MunitConfig, adversarial_loss, discriminator_loss, distance, preset
 from madod.translation.networks import Architecture, ContentEncoder, Decoder, Discriminator, StyleEncoder, architecture
-from madod.translation.translate import Translate, freeze, load, save
+from madod.translation.translate import PlainAugmentation, Translate, freeze, load, save
 
 TINY = Architecture(width=2, residuals=1, outer_kernel=3, up_kernel=3, style=3, style_downs=2, mlp=4, scales=2,
                     discriminator_downs=2)  # fmt: skip
@@ -49,6 +51,15 @@ def test_adversarial_losses_against_loops():
     telling += sum(mean((d - 1) ** 2 for d in scale.flatten().tolist()) for scale in real)
     assert float(adversarial_loss(fake)) == pytest.approx(passing, rel=1e-12)
     assert float(discriminator_loss(fake, real)) == pytest.approx(telling, rel=1e-12)
+
+
+def test_a_control_that_varies_nothing_is_refused():
+    x = images() / 2 + 0.5
+    assert not torch.equal(PlainAugmentation(replace(NONE, flip=1.0))(x, generator()), x)
+    with pytest.raises(
+        InputError, match=r"leaves the images of this dataset as they are.*: use G \(--translate munit\)"
+    ):
+        PlainAugmentation(NONE)
 
 
 def test_losses_by_hand():

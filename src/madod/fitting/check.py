@@ -13,6 +13,7 @@ import numpy as np
 
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome
+from madod.data.augment import NONE
 from madod.data.base import DomainDataset
 from madod.data.split import split
 from madod.errors import InputError, NoSpaceError
@@ -97,7 +98,10 @@ def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) ->
     place = dataset.domains.index(domain)
     hidden = (dataset.classes[present[place % len(present)]],) if len(dataset.classes) > 3 else ()
     apart = replace(spec, test_domain=domain, ood_classes=hidden)
-    return replace(apart, steps=max(1, spec.steps // 4), translate="augment") if how == "short" else apart
+    if how != "short":
+        return apart
+    translate = spec.translate if dataset.augmentation == NONE else "augment"
+    return replace(apart, steps=max(1, spec.steps // 4), translate=translate)
 
 
 def fold(spec: RunSpec, outcome: Outcome) -> Fold:

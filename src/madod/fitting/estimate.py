@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.generator import JUDGE_STEPS, MOST, plain
@@ -16,7 +16,7 @@ from madod.benchmark.record import RunSpec
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
 from madod.models.backbones import build
-from madod.models.classifier import Setting
+from madod.models.classifier import Setting, no_translate
 from madod.models.compute import compute
 from madod.models.weights import Weights
 from madod.training import Learner
@@ -46,9 +46,11 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     method.check(config, source)
-    translate: nn.Module = plain(dataset.augmentation).translate
+    translate: nn.Module | Callable[..., Tensor] = no_translate
     generator_step = 0.0
-    if method.needs_translate(config) and spec.translate == "munit":
+    if method.needs_translate(config) and spec.translate == "augment":
+        translate = plain(dataset.augmentation).translate
+    elif method.needs_translate(config):
         architecture, sizes = preset(source.shape)
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from madod.data.augment import Augmentation
+from madod.data.augment import NONE, Augmentation
+from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 from madod.storage import read_tensors, write_tensors
 from madod.translation.blocks import at_once, whole_quarters
@@ -63,6 +64,11 @@ class PlainAugmentation(nn.Module):
 
     def __init__(self, augmentation: Augmentation) -> None:
         super().__init__()
+        if augmentation == NONE:
+            raise InputError(
+                "plain augmentation in place of G leaves the images of this dataset as they are, since none keeps its "
+                "classes intact: use G (--translate munit)"
+            )
         self.augmentation = augmentation
 
     def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
