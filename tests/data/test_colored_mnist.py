@@ -74,12 +74,11 @@ def test_a_quarter_of_the_labels_is_wrong_and_colour_follows_the_noisy_label(dat
         assert near(domain.labels[domain.units == 8], 0.25)
 
 
-def test_the_seed_decides_everything(tmp_path):
+def test_it_is_the_same_every_time(tmp_path):
     write_mnist(tmp_path)
-    first, again, other = (ColoredMnist(tmp_path, seed=seed).read("+80%") for seed in (3, 3, 4))
+    first, again = (ColoredMnist(tmp_path).read("+80%") for _ in range(2))
     assert torch.equal(first.images, again.images)
     assert torch.equal(first.labels, again.labels)
-    assert not torch.equal(first.images, other.images)
 
 
 @pytest.mark.parametrize("digit", ["4", "7"])

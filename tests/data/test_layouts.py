@@ -10,11 +10,13 @@ from madod.cli.main import main
 from madod.data.base import DATASETS
 from madod.data.image_set import ImageSet
 from madod.data.office_home import OfficeHome
+from madod.data.opening import Opening, open_dataset
 from madod.data.published import Absent
 from madod.data.split import split
 from madod.data.terra_incognita import TerraIncognita
 from madod.data.vlcs import Vlcs
 from madod.errors import InputError
+from madod.training import silent
 from tests.data.miniatures import picture
 
 TOTALS = {"vlcs": 10729, "terra_incognita": 24788, "office_home": 15588}
@@ -188,9 +190,13 @@ def test_terra_incognita_without_pictures_of_a_place(root, cache):
         TerraIncognita(root, cache=cache)
 
 
-def test_terra_incognita_without_empty(root, cache):
-    annotated(root, root / "eccv_18_all_images_sm")
-    dataset = TerraIncognita(root, size=16, drop_empty=True, cache=cache)
+@pytest.mark.parametrize("layout", ["annotated", "folders"])
+def test_terra_incognita_without_empty(root, cache, layout):
+    if layout == "annotated":
+        annotated(root, root / "eccv_18_all_images_sm")
+    else:
+        spread(root, TerraIncognita.domains, TerraIncognita.classes)
+    dataset = open_dataset("terra_incognita_no_empty", Opening(root, 16, cache=cache), silent)
     assert "empty" not in dataset.classes
     assert len(dataset.classes) == 9
     assert dataset.tally() == ones(dataset)

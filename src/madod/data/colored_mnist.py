@@ -5,7 +5,7 @@ import torch
 
 from madod.data.augment import NONE
 from madod.data.base import DATASETS, Domain
-from madod.data.dealt import DealtMnist
+from madod.data.dealt import SEED, DealtMnist
 from madod.data.mnist import Scans
 
 LABEL_NOISE = 0.25
@@ -20,7 +20,6 @@ class ColoredMnist(DealtMnist):
     `y = [digit < 5]`, flipped with probability 0.25; the colour is that noisy y, flipped with probability e = 0.1, 0.2
     and 0.9; y = 1 is green where the colour agrees. Scans are 28 px with a black margin of 2; the channel of the other
     colour, and blue, are zero. Each scan lies in one environment. Units are the digits, so that one can be unknown.
-    `seed` decides the dealing and the noise.
     """
 
     domains = tuple(COLOUR_NOISE)
@@ -34,7 +33,7 @@ class ColoredMnist(DealtMnist):
 
     def changed(self, domain: str, scans: Scans) -> Domain:
         """Return the scans coloured, and their labels noisy."""
-        rng = np.random.default_rng([self.seed, self.domains.index(domain)])
+        rng = np.random.default_rng([SEED, self.domains.index(domain)])
         n = len(scans.digits)
         y = (scans.digits < 5) ^ (rng.random(n) < LABEL_NOISE)
         colour = y ^ (rng.random(n) < COLOUR_NOISE[domain])

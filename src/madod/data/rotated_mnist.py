@@ -15,7 +15,7 @@ class RotatedMnist(DealtMnist):
     """70,000 digits, each turned by 0, 15, 30, 45, 60 or 75 degrees [Ghifary et al. 2015].
 
     Scans are 28 px with a black margin of 2, turned counter-clockwise, grey in three channels. Each scan lies in one
-    domain, named after its angle; `seed` decides which.
+    domain, named after its angle.
     """
 
     domains = ("0", "15", "30", "45", "60", "75")

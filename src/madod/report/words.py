@@ -52,6 +52,7 @@ DATASETS = {
     "pacs": Word("PACS"),
     "vlcs": Word("VLCS"),
     "terra_incognita": Word("TerraIncognita"),
+    "terra_incognita_no_empty": Word("TerraIncognita without empty"),
     "office_home": Word("OfficeHome"),
     "rotated_mnist": Word("RotatedMNIST"),
 }
