@@ -116,14 +116,21 @@ def test_lists_hold_what_the_readme_promises(capsys):
     [
         (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
         (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
-        (["list", "algorithm"], "invalid choice 'algorithm'"),
-        (["predict"], "MODEL"),
-        (["demo", "--sed", "3"], "--sed"),
+        (["list", "algorithm"], "kind cannot be 'algorithm': it takes algorithms, all, datasets or detectors;"),
+        (["predict"], "missing: MODEL"),
+        (["train", "x"], "missing: --out DIR Folder for the model, its record, its history and report.html;"),
+        (["demo", "--sed", "3"], "there is no option --sed (did you mean --seed?);"),
+        (["report", "x", "--out", "y", "--xyzzy"], "there is no option --xyzzy;"),
+        (["train", "x", "--out", "y", "--steps", "abc"], "--steps cannot be 'abc': it takes a whole number;"),
+        (["serve", "x", "--port", "abc"], "--port cannot be 'abc': it takes a whole number;"),
+        (["train", "x", "--out", "y", "--lr", "abc"], "--lr cannot be 'abc': it takes a number;"),
+        (["train", "x", "--out", "y", "--check", "long"], "--check cannot be 'long': it takes full, none or short;"),
+        (["train", "digts", "--out", "y"], "no dataset of that name (did you mean 'digits'?); there are: "),
         (
             ["train", "x", "--out", "y", "--algorithm", "erm", "--tasks", "2"],
             "--tasks is an option of madod, not of erm",
         ),
-        (["train", "x", "--out", "y", "--taks", "2"], "--taks"),
+        (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )
 def test_wrong_words_get_one_sentence_and_code_2(words, said, capsys):
@@ -139,8 +146,7 @@ def test_wrong_words_get_a_sentence_where_boxes_cannot_be_drawn():
     for encoding in ("ascii", "utf-8"):
         said = run("list", "algorithm", PYTHONIOENCODING=encoding)
         assert said.returncode == 2
-        assert said.stderr.startswith("madod: invalid choice 'algorithm'")
-        assert "'detectors'" in said.stderr
+        assert said.stderr.startswith("madod: kind cannot be 'algorithm': it takes algorithms, ")
         assert said.stderr.count("\n") == 1
 
 
@@ -237,3 +243,10 @@ def test_numbers_that_no_training_can_start_with_are_refused(words, tmp_path, ca
     assert f"{words[0][2:].replace('-', '_')} cannot be {words[1]}" in error
     assert "Traceback" not in error
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("verb", ["train", "data", "predict", "bench run", "bench table", "report", "cache"])
+def test_help_shows_no_default_where_a_rule_chooses(verb, capsys):
+    with pytest.raises(SystemExit):
+        main([*verb.split(), "--help"])
+    assert "None" not in capsys.readouterr().out

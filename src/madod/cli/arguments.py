@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -13,6 +14,21 @@ from madod.errors import InputError
 A = TypeVar("A")
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """A flag that is off unless it is named."""
+WANTED = {"INT": "a whole number", "FLOAT": "a number", "PATH": "a path"}
+REWORDED = (
+    (r"error parsing (\S+): no type matching (?:\{None\}\|)?(\w+) could be instantiated from \['(.*)'\]",
+     lambda found: f"{found[1]} cannot be {found[3]!r}: it takes {WANTED.get(found[2], found[2])}"),
+    (r"error parsing (\S+): could not convert string to float: (.*)",
+     lambda found: f"{found[1]} cannot be {found[2]}: it takes a number"),
+    (r"error parsing (\S+): invalid literal for int\(\) with base 10: (.*)",
+     lambda found: f"{found[1]} cannot be {found[2]}: it takes a whole number"),
+    (r"invalid choice (.*) for argument '(.*)'\. Expected one of \((.*)\)",
+     lambda found: f"{found[2]} cannot be {found[1]}: it takes {_choices(found[3])}"),
+    (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (--[\w-]+).*)?",
+     lambda found: f"there is no option {found[1]}" + (f" (did you mean {found[2]}?)" if found[2] else "")),
+    (r"missing from madod [a-z ]+: (.*)", lambda found: f"missing: {found[1].replace('. (required)', '')}"),
+)  # fmt: skip
+"""What the parser says of a wrong word, and how a person would."""
 
 
 def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
@@ -29,6 +45,16 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
         raise InputError(sentence(said.getvalue(), verb)) from None
 
 
+def left_open(metavar: str) -> Any:
+    """Return how help shows an option that is chosen by rule unless it is given: it has no default to speak of."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def _choices(listed: str) -> str:
+    words = sorted(word for word in re.findall(r"'([^']*)'", listed) if word != "None")
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
 def sentence(panel: str, verb: str) -> str:
     """Return what a boxed message says, as one plain sentence."""
     inside = [line.strip("│ ") for line in panel.splitlines()[1:]]  # below the title; drawn in ASCII it has no sides
@@ -36,8 +62,11 @@ def sentence(panel: str, verb: str) -> str:
     reason = " ".join(line for line in said if "full helptext" not in line)
     for aside in (". Got errors:", " Argument helptext:", f" madod {verb} --help"):
         reason = reason.partition(aside)[0]
-    reason = reason.rstrip(".")
-    return f"{reason[:1].lower()}{reason[1:]}; madod {verb} --help says what there is"
+    reason = f"{reason[:1].lower()}{reason[1:]}".rstrip(".")
+    for pattern, reworded in REWORDED:
+        if found := re.fullmatch(pattern, reason):
+            reason = reworded(found)
+    return f"{reason}; madod {verb} --help says what there is"
 
 
 def torch_device(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, cache_folder, parse
+from madod.cli.arguments import Switch, cache_folder, left_open, parse
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 ABOUT = """Carry a plan through, on this machine or a cluster.
 
-madod bench run PLAN --runs RUNS      do what is missing; stopped or killed, the same command goes on
-madod bench status PLAN --runs RUNS   how it stands, from any terminal at any time
-madod bench select PLAN --runs RUNS   what each selection rule picks, costs, and misses
-madod bench table PLAN --runs RUNS    the tables
+madod bench run PLAN --runs RUNS: do what is missing; stopped or killed, the same command goes on.
 
-madod bench run --help says what it takes. A plan is a TOML file (plans/smoke.toml is a small one)."""
+madod bench status PLAN --runs RUNS: how it stands, from any terminal at any time.
+
+madod bench select PLAN --runs RUNS: what each selection rule picks, costs, and misses.
+
+madod bench table PLAN --runs RUNS: the tables.
+
+madod bench run --help says what it takes, and so with the others. A plan is a TOML file (plans/smoke.toml is a small
+one)."""
 
 ABOUT_RUN = """Do every run of a plan that is not done yet.
 
@@ -50,25 +54,25 @@ class Run:
     """A plan (TOML)."""
     runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")]
     """Folder of the runs."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
+    root: Annotated[Path | None, left_open("DATA")] = None
     """Folder that datasets lie in, each under its name; pretrained files are sought there too."""
-    workers: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    workers: Annotated[int | None, left_open("N")] = None
     """Runs at once; by default one a GPU, or one a CPU core."""
     engine: Literal["local", "ray"] = "local"
     """Processes on this machine, or Ray."""
-    address: Annotated[str | None, tyro.conf.arg(metavar="ADDRESS")] = None
+    address: Annotated[str | None, left_open("ADDRESS")] = None
     """A Ray cluster's address, such as auto or ray://head:10001; without it one is started here."""
     bring_back: Switch = False
     """With Ray: nodes do not see RUNS, so results come back through Ray (all but models)."""
     cpus: float = 1
     """With Ray: cores that a run asks for."""
-    gpus: float | None = None
+    gpus: Annotated[float | None, left_open("N")] = None
     """With Ray: GPUs that a run asks for; by default 1 with --device cuda."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """What runs compute on; auto is the GPU where there is one."""
     threads: int = 1
     """Threads of a run; on a CPU the last bits of its numbers depend on it."""
-    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    cache: Annotated[Path | None, left_open("DIR")] = None
     """Where decoded pictures and generators are kept; by default in your cache folder."""
     quiet: Switch = False
     """Print nothing but the last line."""

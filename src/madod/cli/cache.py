@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
 from filelock import FileLock, Timeout
 
-from madod.cli.arguments import cache_folder, parse
+from madod.cli.arguments import cache_folder, left_open, parse
 from madod.errors import InputError
 
 ABOUT = """Show what the cache holds, or empty it.
@@ -33,9 +32,9 @@ HOLDS = {
 class Cache:
     """Which cache, and what of it to delete."""
 
-    clear: Annotated[Kind | None, tyro.conf.arg(metavar="KIND")] = None
+    clear: Annotated[Kind | None, left_open("KIND")] = None
     """Delete the pictures, archives, generators or weights in it, or all of them."""
-    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    cache: Annotated[Path | None, left_open("DIR")] = None
     """The cache folder; by default your own."""
 
 

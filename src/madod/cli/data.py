@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from madod.cli.arguments import Switch, cache_folder, parse, torch_device
+from madod.cli.arguments import Switch, cache_folder, left_open, parse, torch_device
 from madod.cli.datasets import differences
 from madod.cli.progress import shown
 from madod.data.opening import Opening
@@ -36,13 +36,13 @@ class Data:
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
     """A dataset's name, or your own folder DIR/DOMAIN/CLASS/*.jpg."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    root: Annotated[Path | None, left_open("DIR")] = None
     """Folder that the dataset lies in, or is fetched into."""
-    size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
+    size: Annotated[int | None, left_open("PIXELS")] = None
     """Side of the square that pictures are squeezed to; that of `madod train` unless given."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""
-    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    cache: Annotated[Path | None, left_open("DIR")] = None
     """Where unpacked archives and decoded pictures are kept; by default in your cache folder."""
     quiet: Switch = False
     """Print nothing but the counts."""

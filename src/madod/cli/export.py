@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from madod.cli.arguments import parse
+from madod.cli.arguments import left_open, parse
 
 ABOUT = """Write a trained model as one ONNX file that runs without madod.
 
@@ -26,7 +26,7 @@ class Export:
     """Folder of a trained model, as `madod train --out` makes it."""
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT.onnx")]
     """The file to write."""
-    keep: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    keep: Annotated[float | None, left_open("SHARE")] = None
     """Share of known pictures that the threshold should let pass, such as 0.99; as trained (0.95) unless given."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, parse
+from madod.cli.arguments import Switch, left_open, parse
 from madod.errors import InputError
 from madod.storage import write_json
 
@@ -45,7 +45,7 @@ class Place:
     """A plan (TOML)."""
     runs: Annotated[Path, tyro.conf.arg(metavar="RUNS")]
     """Folder of the runs."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="DATA")] = None
+    root: Annotated[Path | None, left_open("DATA")] = None
     """Folder of datasets and weights; needed only where no sweep of this plan has been started yet."""
 
 
@@ -74,10 +74,12 @@ class Table(Place):
     """All unseen domains together, each by itself, the datasets' own numbers, or paired differences."""
     form: Literal["text", "markdown", "latex", "csv"] = "text"
     """How it is written."""
-    dataset: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    dataset: Annotated[str | None, left_open("NAME")] = None
     """One dataset only."""
     detector: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
     """Some detectors only."""
+    reference: str = "madod"
+    """The method that the others are compared with in --shape significance."""
     without_paper: Switch = False
     """Leave the paper's numbers out."""
 
@@ -191,6 +193,9 @@ def table(arguments: Sequence[str]) -> int:
     how = parse(Table, arguments, "bench table", ABOUT_TABLE)
     agenda = agenda_of(how)
     frame = load_records(how.runs, picked(agenda, how.runs), asked(agenda))
-    text = render(frame, how.shape, how.form, dataset=how.dataset, detectors=how.detector, paper=not how.without_paper)
+    text = render(
+        frame, how.shape, how.form,
+        dataset=how.dataset, detectors=how.detector, paper=not how.without_paper, reference=how.reference,
+    )  # fmt: skip
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
     return 0

@@ -1,6 +1,7 @@
 """`madod predict`: pictures in, verdicts out."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, parse, torch_device
+from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.inputs import pictures
 from madod.errors import InputError
 
@@ -31,10 +32,10 @@ class Predict:
     files on standard input, one a line."""
     format: Literal["table", "csv", "json"] = "table"
     """table for people, csv, or json: one object a line."""
-    gallery: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    gallery: Annotated[Path | None, left_open("FILE")] = None
     """Also write a page with the pictures, the most unknown first: the 500 with the highest and the 500 with the
     lowest scores where there are more than 1000."""
-    keep: Annotated[float | None, tyro.conf.arg(metavar="SHARE")] = None
+    keep: Annotated[float | None, left_open("SHARE")] = None
     """Set the threshold so that this share of the pictures held out in training passes as known; 0.95 in training."""
     device: str = "cpu"
     """cpu, cuda, or auto."""
@@ -114,6 +115,9 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
         return None
     if gallery.is_dir():
         raise InputError(f"{gallery} is a folder: name a file for the page, such as {gallery / 'gallery.html'}")
+    home = next(folder for folder in gallery.absolute().parents if folder.exists())
+    if not os.access(home, os.W_OK):
+        raise InputError(f"{gallery} cannot be written, since {home} does not let you: name a file somewhere else")
     from madod.cli.contact import Chosen
 
     return Chosen()

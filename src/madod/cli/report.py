@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from madod.cli.arguments import parse
+from madod.cli.arguments import left_open, parse
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class Report:
     """Folder of finished runs, of any depth."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
     """Folder for the report."""
-    plan: Annotated[Path | None, tyro.conf.arg(metavar="PLAN")] = None
+    plan: Annotated[Path | None, left_open("PLAN")] = None
     """Show only what this plan's selection rule picked, under the plan's names; `bench run` must have started it."""
     reference: str = "madod"
     """The method that the others are compared with."""
-    cell: Annotated[str | None, tyro.conf.arg(metavar="DOMAIN/UNKNOWN")] = None
+    cell: Annotated[str | None, left_open("DOMAIN/UNKNOWN")] = None
     """The cell that curves and t-SNE are drawn for; by default the first in which most methods left their outputs."""
 
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
             "tabulate; what a training found out about itself is in report.html in its folder"
         )
     command = shlex.join(["madod", "report", *arguments])
-    write_tables(frame, how.out / "tables")
+    write_tables(frame, how.out / "tables", how.reference)
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])
     with whole(how.out / "records.csv") as part:
         plain.to_csv(part, index=False)
@@ -82,14 +82,14 @@ def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
     return picked(agenda, how.runs), asked(agenda)
 
 
-def write_tables(frame: "pd.DataFrame", folder: Path) -> None:
+def write_tables(frame: "pd.DataFrame", folder: Path, reference: str) -> None:
     """Write every table in every form."""
     from madod.report.forms import ENDINGS, written
     from madod.report.tables import SHAPES, tables_of
     from madod.storage import whole
 
     for shape in SHAPES:
-        tables = tables_of(frame, shape)
+        tables = tables_of(frame, shape, reference=reference)
         for form, ending in ENDINGS.items():
             with whole(folder / f"{shape}.{ending}") as part:
                 part.write_text(written(tables, form), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, parse, torch_device
+from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
 from madod.data.opening import Opening
@@ -34,7 +34,8 @@ Of a folder of your own it first says what is in it, what it chooses and why, an
 every domain out once for a short training (--check), trains, and leaves report.html in --out: how it does in a domain
 that it has not seen, which classes it confuses, and what would be flagged at which threshold.
 
-The last group of options belongs to the algorithm; `madod train --algorithm NAME --help` shows those of another."""
+The last group of options belongs to the algorithm; `madod train --algorithm NAME --help` shows those of another. Its
+defaults are shown for a network from scratch; --pretrained NAME --help shows those for a pretrained one."""
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,39 @@ class Train:
     """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
     """Folder for the model, its record, its history and report.html."""
-    root: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    root: Annotated[Path | None, left_open("DIR")] = None
     """Folder that a known dataset lies in; `madod data NAME --root DIR` fetches or checks it."""
     algorithm: Annotated[str, tyro.conf.arg(metavar="NAME")] = "madod"
     """Training method; `madod list algorithms` lists them."""
-    test_domain: Annotated[str | None, tyro.conf.arg(metavar="DOMAIN")] = None
+    test_domain: Annotated[str | None, left_open("DOMAIN")] = None
     """Domain that training never sees and the test is done on."""
     ood_class: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS ...")] = ()
     """Classes that training never sees and the test should flag."""
-    ood_folder: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    ood_folder: Annotated[Path | None, left_open("DIR")] = None
     """Pictures of your own that show nothing known: never trained on, only scored in the end."""
-    check: Literal["short", "full", "none"] | None = None
+    check: Annotated[Literal["short", "full", "none"] | None, left_open("short|full|none")] = None
     """Hold every domain out once, with a class hidden: short takes a quarter of the steps a domain and no G, full as
     long as the training itself; short for a folder of your own without --test-domain and --ood-class, else none."""
-    detector: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    detector: Annotated[str | None, left_open("NAME")] = None
     """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, or
     energy."""
-    steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    steps: Annotated[int | None, left_open("N")] = None
     """Training steps; 500 for small_cnn, 1000 for others, 300 for a pretrained network on a CPU."""
-    backbone: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    backbone: Annotated[str | None, left_open("NAME")] = None
     """small_cnn, wrn_16_2, efficientnet_lite0, resnet18, resnet50, resnet50_v1, or timm:NAME where timm is installed;
     small_cnn up to 48 px, else efficientnet_lite0 where its weights are installed, else resnet18. Pretrained files of
     ResNet-50 do not show by their shapes which they are for: resnet50 is v1.5 (3x3 convolutions carry the strides:
     torchvision's weights), resnet50_v1 v1 (the first 1x1 do)."""
-    pretrained: Annotated[str | None, tyro.conf.arg(metavar="FILE|NAME|none")] = None
+    pretrained: Annotated[str | None, left_open("FILE|NAME|none")] = None
     """Weights that the backbone starts with: a .safetensors, .pth or .pt file, efficientnet_lite0 (a package),
     resnet18, resnet50 or resnet50_imagenet1k_v2 (torchvision's, fetched once), or none; efficientnet_lite0's own where
     that is the backbone and they are installed."""
-    translate: Literal["munit", "augment"] | None = None
+    translate: Annotated[Literal["munit", "augment"] | None, left_open("munit|augment")] = None
     """G, or plain augmentation in its place; G, but for your own pictures above 64 px on a CPU."""
-    translate_steps: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    translate_steps: Annotated[int | None, left_open("N")] = None
     """Training steps of G; 200 below 128 px, and from there on 0: until G rebuilds held-out images of the training
     domains no better, at most 3,000."""
-    precision: Literal["float32", "bfloat16"] | None = None
+    precision: Annotated[Literal["float32", "bfloat16"] | None, left_open("float32|bfloat16")] = None
     """What networks compute in; bfloat16 from 128 px on a GPU that has it, else float32."""
     waive_gate: Switch = False
     """Go on with a G that misses its bounds; the record says so."""
@@ -85,15 +86,15 @@ class Train:
     """Seed of weights and batches."""
     split_seed: int = 0
     """Seed of the division into training and held-out images."""
-    size: Annotated[int | None, tyro.conf.arg(metavar="PIXELS")] = None
-    """Side of the square that pictures are squeezed to; 224 in known datasets. In a folder 32 where the shorter sides
-    are at most 48 px in the middle; else 64 from scratch, and for a pretrained network 96 on a CPU, up to 224 on a
-    GPU."""
+    size: Annotated[int | None, left_open("PIXELS")] = None
+    """Side of the square that pictures are squeezed to; 224 in known datasets of photographs. In a folder 32 where the
+    shorter sides are at most 48 px in the middle; else 64 from scratch, and for a pretrained network 96 on a CPU, up to
+    224 on a GPU."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""
     device: str = "auto"
     """cpu, cuda, or auto."""
-    cache: Annotated[Path | None, tyro.conf.arg(metavar="DIR")] = None
+    cache: Annotated[Path | None, left_open("DIR")] = None
     """Where decoded pictures and generators are kept; by default in your cache folder."""
     quiet: Switch = False
     """Print nothing but the result."""

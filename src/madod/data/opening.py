@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from madod.errors import InputError
+from madod.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset
@@ -42,8 +42,9 @@ def open_dataset(name: str, how: Opening, progress: Callable[[str, int, int], No
     given: dict[str, Any] = {}
     own = own_folder(name, how)
     if own is not None and not own.exists():
-        known = ", ".join(known for known in DATASETS if known != "folder")
-        raise InputError(f"there is no folder {own}, and no dataset of that name (there are: {known})")
+        known = tuple(known for known in DATASETS if known != "folder")
+        close = nearest(name, known)
+        raise InputError(f"there is no folder {own}, and no dataset of that name{close}; there are: {', '.join(known)}")
     make: Any = DATASETS["folder" if own else name]
     takes, root = inspect.signature(make).parameters, own or how.root
     if "root" in takes and root is None:

@@ -88,8 +88,10 @@ def _clocked(act: Callable[[], None]) -> float:
 
 def told(seconds: float) -> str:
     """Return a length of time in words that claim no more than is known."""
+    if seconds < 1.5:
+        return "about a second"
     if seconds < 90:
-        return f"about {max(1, round(seconds / 10) * 10) if seconds >= 10 else max(1, round(seconds))} seconds"
+        return f"about {round(seconds, -1 if seconds >= 10 else 0):.0f} seconds"
     if seconds < 90 * 60:
         return f"about {round(seconds / 60)} minutes"
     return f"about {seconds / 3600:.1f} hours"

@@ -46,6 +46,7 @@ def render(
     dataset: str | None = None,
     detectors: Sequence[str] = (),
     paper: bool = True,
+    reference: str = "madod",
 ) -> str:
     """Return one of the tables of a folder of runs, written out; several datasets' tables follow each other."""
     frame = load_records(runs) if isinstance(runs, Path) else runs
@@ -57,16 +58,16 @@ def render(
         frame = frame[frame["detector"].isin(detectors)]
         if frame.empty:
             raise InputError(f"no run was measured with {words.listed(list(detectors))}: madod rescore adds detectors")
-    return written(tables_of(frame, shape, paper=paper), form)
+    return written(tables_of(frame, shape, paper=paper, reference=reference), form)
 
 
-def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True) -> list[Table]:
-    """Return the tables of a shape."""
+def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True, reference: str = "madod") -> list[Table]:
+    """Return the tables of a shape; paired differences are those of the reference less the others."""
     if shape == "summary":
         return [summary(frame, paper=paper)]
     if shape == "per-domain":
         return per_domain(frame, paper=paper)
-    return [comparisons(frame)] if shape == "significance" else [statistics(frame)]
+    return [comparisons(frame, reference)] if shape == "significance" else [statistics(frame)]
 
 
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
