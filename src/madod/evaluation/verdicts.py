@@ -42,13 +42,19 @@ def _surest(confidence: Tensor, which: Tensor) -> Tensor:
     return marked[confidence[marked].argsort(descending=True, stable=True)[:SHOWN]]
 
 
+def shrunk(images: Tensor) -> Tensor:
+    """Return uint8 images (n, c, h, w) with no side longer than `SIDE`."""
+    height, width = images.shape[2:]
+    shrink = SIDE / max(height, width)
+    if shrink >= 1 or not len(images):
+        return images
+    size = max(1, round(height * shrink)), max(1, round(width * shrink))
+    return F.interpolate(images.float(), size, mode="area").round().byte()
+
+
 def thumbnails(images: Tensor) -> Tensor:
     """Return uint8 images (n, c, h, w) as small pictures in colour, uint8 (n, h, w, 3)."""
-    height, width = images.shape[2:]
-    shrink = min(1.0, SIDE / max(height, width))
-    if shrink < 1 and len(images):
-        size = max(1, round(height * shrink)), max(1, round(width * shrink))
-        images = F.interpolate(images.float(), size, mode="area").round().byte()
+    images = shrunk(images)
     if images.shape[1] != 3:
         images = images[:, :1].expand(-1, 3, -1, -1)
     return images.permute(0, 2, 3, 1).contiguous()

@@ -12,12 +12,11 @@ from torch import Tensor
 from madod.data.base import Pool
 from madod.data.images import Pixels
 from madod.errors import InputError
+from madod.evaluation.verdicts import shrunk
 from madod.storage import read_tensors, write_tensors
 
 MOST = 512
 """Pictures in a gallery, spread evenly over domains and classes."""
-LARGEST = 64
-"""Side of a thumbnail in pixels."""
 
 
 class Neighbour(NamedTuple):
@@ -72,8 +71,7 @@ class Gallery(NamedTuple):
 def gathered(source: Pool, features: Tensor) -> Gallery:
     """Return a gallery of training pictures and their features (n, f), taking turns among domains and classes."""
     rows = spread(source.d.cpu().numpy(), source.y.cpu().numpy())
-    images = source.stored(rows.to(source.device)).cpu()
-    small = images if images.shape[-1] <= LARGEST else _shrunk(images)
+    small = shrunk(source.stored(rows.to(source.device)).cpu())
     return Gallery(small, features[rows].float(), source.y.cpu()[rows], source.d.cpu()[rows])
 
 
@@ -89,8 +87,3 @@ def spread(domains: np.ndarray, labels: np.ndarray) -> Tensor:
 def read_gallery(file: Path) -> Gallery | None:
     """Read what `Gallery.save` wrote; nothing where there is no file."""
     return Gallery(**read_tensors(file)[0]) if file.exists() else None
-
-
-def _shrunk(images: Tensor) -> Tensor:
-    small = F.interpolate(images.float(), size=(LARGEST, LARGEST), mode="area")
-    return small.round_().clamp_(0, 255).to(torch.uint8)
