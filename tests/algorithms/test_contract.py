@@ -163,6 +163,7 @@ def test_any_number_of_source_domains(name, domains, tmp_path):
         outputs = net(source.take(torch.arange(10)))
     assert outputs.logits.shape == (10, 4)
     assert all(part.isfinite().all() for part in outputs if part is not None)
+    assert (outputs.own is not None) is algorithm.own_score
     assert outputs.own is None or outputs.own.shape == (10,)
 
 

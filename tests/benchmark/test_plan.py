@@ -26,6 +26,7 @@ WRONG = {
     'algorithms = ["erm"]|algoritms = ["erm"]': (2, "no key 'algoritms'", "did you mean 'algorithms'?"),
     'algorithms = ["erm"]|algorithms = ["emr"]': (2, "no algorithm 'emr'", "did you mean 'erm'?"),
     '["msp", "energy"]|["msp",\n  "enrgy"]': (4, "no detector 'enrgy'", "did you mean 'energy'?"),
+    '["msp", "energy"]|["own", "energy"]': (3, "erm has no unknown score of its own", "such as energy"),
     'name = "digits"|name = "digit"': (8, "no dataset 'digit'", "did you mean 'digits'?"),
     '["neon"]|["noen"]': (9, "no domain 'noen' in digits", "did you mean 'neon'?"),
     '["neon"]|"neon"': (9, 'write test_domains = ["neon"]', '"all"'),
@@ -68,6 +69,13 @@ def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_right_one(tmp_pat
     assert "\n" not in sentence
     for words in said:
         assert words in sentence
+
+
+def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):
+    plan = MINI.replace('["erm"]', '["scone"]').replace("hparams.erm]\nbatch = 8", "hparams.scone]\ncovariate = 0.95")
+    with pytest.raises(InputError, match=r"line 7: covariate 0\.95 and semantic 0\.1 cannot be together"):
+        expand(written(tmp_path, plan), None)
+    assert expand(written(tmp_path, f"{plan}semantic = 0.05\n"), None)
 
 
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.cli.sweeping import duration
 from madod.errors import InputError
+from madod.training import CHECKPOINT
 from madod.translation.judge import Bounds, Judgement, gate
 from tests.benchmark.plans import MINI, written
 
@@ -280,6 +282,13 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     assert not (folder / FAILURE).exists()
     assert not (folder / "model").exists()  # the plan keeps none
     assert state(folder, job.detectors).kind == "done"
+
+
+def test_a_detector_that_the_method_cannot_have_is_refused_before_anything_is_trained(tmp_path):
+    job = replace(jobs_of(tmp_path)[0], detectors=("energy", "own"))
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    assert perform(job, places).reason.startswith("erm has no unknown score of its own")
+    assert not (places.runs / job.folder / CHECKPOINT).exists()
 
 
 def test_a_reason_speaks_of_the_plans_keys_not_of_flags_that_a_sweep_has_not():

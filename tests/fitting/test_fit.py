@@ -17,6 +17,7 @@ from madod.models.device import device_named
         ({"translate": "g"}, ("'g' means nothing in translate", "munit, augment")),
         ({"hparams": {"ir": 0.1}}, ("'ir' means nothing in hparams", "lr")),
         ({"algorithm": "mado"}, ("no algorithm 'mado'", "'madod'")),
+        ({"detector": "own"}, ("madod has no unknown score of its own", "such as energy")),
         ({"steps": 0}, ("steps 0", "1 or more")),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",

@@ -53,6 +53,7 @@ class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
     falls = (0.7, 0.9)
+    own_score = True
     Config = AlignedConfig
     config: AlignedConfig
     net: Ensemble

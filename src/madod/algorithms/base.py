@@ -71,6 +71,8 @@ class Algorithm(nn.Module, ABC):
     """
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
+    own_score: ClassVar[bool] = False
+    """Whether its network brings along an unknown score of its own (`Outputs.own`)."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:

@@ -61,6 +61,7 @@ class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
     falls = (0.8,)
+    own_score = True
     Config = DamlConfig
     config: DamlConfig
     net: Ensemble

@@ -91,6 +91,7 @@ class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
     falls = (0.8,)
+    own_score = True
     Config = MedicConfig
     config: MedicConfig
     net: PairedClassifier

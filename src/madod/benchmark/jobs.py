@@ -87,9 +87,10 @@ def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
             why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
             raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
         for variant in plan.compared:
-            for entry, job in _runs(plan, stage, variant):
-                entries.append(entry)
-                jobs.setdefault(job.folder, job)
+            with toml.at(("datasets", k)):  # what fields have to be to each other shows when all are put together
+                for entry, job in _runs(plan, stage, variant):
+                    entries.append(entry)
+                    jobs.setdefault(job.folder, job)
     agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
     return agenda, list(jobs.values())
 

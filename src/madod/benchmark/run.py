@@ -1,7 +1,6 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +17,10 @@ from torch import nn
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
-from madod.benchmark.record import RunRecord, RunSpec, apart, load_record
+from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
-from madod.detectors.base import DETECTORS
+from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import InputError
 from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
 from madod.evaluation.outputs import extract, load_outputs, save_outputs
@@ -76,7 +75,7 @@ def run(
     are those that the spec names; `ship` names the detector that goes with the saved model; `compiled` has networks
     compiled however few the steps, for processes that do many such runs.
     """
-    refuse_misfits(spec, dataset, weights)
+    refuse_misfits(spec, dataset, weights, detectors)
     fastest = compute(dataset.shape, device, spec.precision)
     reset_peaks(device)
     seconds: dict[str, float] = {}
@@ -84,7 +83,7 @@ def run(
     with clocked(seconds, "data", past):
         parts = divided(spec, dataset, device)
         data = {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
-    if (out / "record.json").exists():
+    if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
@@ -119,8 +118,9 @@ def run(
     return outcome
 
 
-def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None) -> None:
-    """Refuse weights that are not the spec's or that its backbone cannot take, before anything long starts."""
+def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, detectors: Sequence[str]) -> None:
+    """Refuse weights or detectors that are not for the spec's backbone or method, before anything long starts."""
+    refuse_scoreless(spec.algorithm, detectors)
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)
@@ -141,7 +141,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     """Write all that a finished run leaves behind, the record last, and drop its checkpoint."""
     record, result, source = outcome.record, outcome.evaluation, outcome.split.source
     spec = record.spec
-    write_history(out / "history.jsonl", outcome.history)
+    write_history(out / HISTORY, outcome.history)
     save_outputs(out / "outputs.safetensors", result.stored)
     save_verdicts(out / "verdicts.safetensors", outcome.split.target, result)
     card = Card(
@@ -166,7 +166,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
 
 def refuse_another(spec: RunSpec, out: Path) -> None:
     """Refuse a folder that holds a finished run with other settings."""
-    if not (out / "record.json").exists():
+    if not (out / RECORD).exists():
         return
     there = load_record(out).spec
     if there.id != spec.id:
@@ -188,9 +188,8 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
     (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
-    lines = (out / "history.jsonl").read_text(encoding="utf-8").splitlines()
     grid = out / GRID
-    return Outcome(record, parts, result, [json.loads(line) for line in lines], grid if grid.exists() else None)
+    return Outcome(record, parts, result, read_history(out), grid if grid.exists() else None)
 
 
 def setting(

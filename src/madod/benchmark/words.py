@@ -9,7 +9,7 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.form import Misfit, kind, taken
 from madod.benchmark.plan import DatasetPlan, Plan
 from madod.benchmark.toml import Keys, Toml
-from madod.detectors.base import DETECTORS
+from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
 
@@ -38,6 +38,10 @@ def check(plan: Plan, toml: Toml) -> None:
         with toml.at(("variants", k, "algorithm")):
             ALGORITHMS[variant.algorithm]
         _check_hparams(variant.algorithm, variant.hparams, toml, ("variants", k, "hparams"))
+    for name in plan.detectors:
+        for variant in plan.compared:
+            with toml.at(("detectors",), name):
+                refuse_scoreless(variant.algorithm, [name])
     for k, entry in enumerate(plan.datasets):
         with toml.at(("datasets", k, "backbone")):
             check_backbone(entry.backbone)

@@ -1,12 +1,14 @@
 """What a detector is: fitted on source outputs alone, then a number an image; higher means more unknown, always."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
 
+from madod.algorithms.base import ALGORITHMS
+from madod.errors import InputError
 from madod.models.classifier import Outputs
 from madod.registry import Registry
 
@@ -28,6 +30,8 @@ class Detector(ABC):
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
     """Whether the score needs the network itself, not only its stored outputs; then only `score_images` gives it."""
+    needs_own: ClassVar[bool] = False
+    """Whether it is nothing but the method's own score, which most methods have not."""
 
     def fit(self, fit: Fit) -> Self:
         """Learn from source outputs; a detector without anything to learn returns itself."""
@@ -54,3 +58,13 @@ class Detector(ABC):
 
 
 DETECTORS: Registry[Detector] = Registry("detector", "madod.detectors")
+
+
+def refuse_scoreless(algorithm: str, detectors: Iterable[str]) -> None:
+    """Refuse a detector that asks for a score which the method does not have, before anything is trained."""
+    for name in detectors:
+        if DETECTORS[name].needs_own and not ALGORITHMS[algorithm].own_score:
+            raise InputError(
+                f"{algorithm} has no unknown score of its own, and {name} is nothing else: "
+                "choose another detector, such as energy"
+            )

@@ -11,6 +11,8 @@ from madod.models.classifier import Outputs
 class Own(Detector):
     """The method's own unknown score, where it has one."""
 
+    needs_own = True
+
     def score(self, outputs: Outputs) -> Tensor:
         """Return the own score, or refuse where the method has none."""
         if outputs.own is None:

@@ -13,7 +13,7 @@ from madod.benchmark.record import RunSpec
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.opening import Opening, open_dataset, own_folder
-from madod.detectors.base import DETECTORS
+from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
@@ -66,7 +66,7 @@ def prepare(
     `hparams` returns every hyper-parameter for what was chosen; `before` is told of it before pictures are decoded.
     """
     if detector is not None:
-        DETECTORS[detector]  # refuses an unknown name
+        refuse_scoreless(algorithm, [detector])
     seen = look(data, opening, wishes, device, fields=fields_of(algorithm), progress=progress)
     choice, own, cache = seen.choice, own_folder(data, opening), opening.cache or cache_dir()
     _refuse_numbers(choice, seed, split_seed)
