@@ -74,6 +74,31 @@ def test_a_criterion_ends_training_and_a_kill_changes_nothing(tmp_path, small):
         assert torch.equal(one, other), name
 
 
+@pytest.mark.parametrize("text", ["", "[]", '{"retention": 1.0, "taste": 1.0}'])
+def test_a_damaged_judgement_is_made_again(tmp_path, small, caplog, text):
+    whole = made(tmp_path, 2)
+    (file,) = tmp_path.glob("generators/*/judgement.json")
+    file.write_text(text, encoding="utf-8")
+    assert made(tmp_path, 2).judgement == whole.judgement
+    assert f"{file}" in caplog.text or "taste" in caplog.text or "mapping" in caplog.text
+    assert made(tmp_path, 2).judgement == whole.judgement
+
+
+def test_a_damaged_curve_has_training_start_again(tmp_path, small, caplog):
+    whole = made(tmp_path / "whole", 0).judgement
+
+    def killed(stage, done, total):
+        if stage == "judge of G":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path / "killed", 0, killed)
+    (file,) = tmp_path.glob("killed/generators/*/reconstruction.json")
+    file.write_text("", encoding="utf-8")
+    assert made(tmp_path / "killed", 0).judgement == whole
+    assert f"{file} is not a whole JSON file" in caplog.text
+
+
 def test_a_small_judge_looks_at_large_pictures():
     net = module.small_judge(channels=3, classes=4, seed=0)
     images = torch.rand(2, 3, 130, 150)

@@ -83,6 +83,11 @@ def test_a_finished_run_is_not_touched_by_another_one(pictures, tmp_path):
     with pytest.raises(madod.InputError, match=f"madod rescore .* {other} --ship"):
         madod.fit(pictures, steps=4, detector=other, **how)
     assert {file: file.read_bytes() for file in (tmp_path / "out").rglob("*") if file.is_file()} == kept
+    (tmp_path / "out" / "history.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(madod.InputError, match=r"history\.jsonl is not a run's history .*: delete it or run it again"):
+        madod.fit(pictures, steps=4, **how)
+    (tmp_path / "out" / "history.jsonl").unlink()
+    assert madod.fit(pictures, steps=4, **how).card == first.card
 
 
 @pytest.mark.parametrize("inner", ["", "day/model"])

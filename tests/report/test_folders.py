@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, logsumexp
 
+from madod.benchmark.record import read_history
 from madod.errors import InputError
-from madod.report.folders import features, history, seen
+from madod.report.folders import features, seen
 from madod.report.overview import overview
 
 from .run_folders import CLASSES, write_run
@@ -23,7 +24,7 @@ def test_verdicts_and_features_and_history_are_read_back(tmp_path):
     held = features(folder)
     assert held is not None
     assert held[0].shape == (120, 8)
-    assert history(folder)[-1] == {"step": 19, "loss": 0.1}
+    assert read_history(folder)[-1] == {"step": 19, "loss": 0.1}
 
 
 def test_an_older_run_is_scored_from_its_logits(tmp_path):
@@ -41,13 +42,13 @@ def test_an_older_run_is_scored_from_its_logits(tmp_path):
 def test_a_folder_with_a_record_alone_has_nothing_more(tmp_path):
     assert seen(tmp_path) is None
     assert features(tmp_path) is None
-    assert history(tmp_path) == []
+    assert read_history(tmp_path) == []
 
 
 def test_a_broken_history_is_named(tmp_path):
     tmp_path.joinpath("history.jsonl").write_text("{")
     with pytest.raises(InputError, match=r"history.jsonl is not a run's history"):
-        history(tmp_path)
+        read_history(tmp_path)
 
 
 def test_the_drawing_of_the_docs_is_the_one_that_the_code_makes():

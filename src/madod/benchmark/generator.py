@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,15 +20,18 @@ from madod.algorithms.base import ALGORITHMS
 from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
+from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.classifier import Classifier, Setting, no_translate
 from madod.models.compute import PLAIN, Compute
 from madod.models.weights import Weights
-from madod.storage import whole, write_json
+from madod.storage import read_json, whole, write_json
 from madod.training import CHECKPOINT, Progress, spent, train
 from madod.translation.judge import Bounds, Judgement, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
+
+log = logging.getLogger(__name__)
 
 FORM, JUDGEMENT = 2, 3
 """Versions of G's layers and of how it is judged: one made by others is not taken from the cache."""
@@ -93,7 +97,8 @@ def generator(
     asked = time.perf_counter()
     with FileLock(folder / "lock"):
         waited, earlier = time.perf_counter() - asked, 0.0
-        if not (folder / "judgement.json").exists():
+        verdict = _kept(folder)
+        if verdict is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
             brief = replace(compute, compiled=False)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
@@ -102,14 +107,24 @@ def generator(
             save(frozen, folder / "generator.safetensors")
             net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
-            _judge(munit, frozen, label, split.val, folder, JUDGED if large else 512)
-    measured = json.loads((folder / "judgement.json").read_text(encoding="utf-8"))
-    bounds, verdict = Bounds(), Judgement(**measured)
+            verdict = _judge(munit, frozen, label, split.val, folder, JUDGED if large else 512)
+    bounds = Bounds()
     if not waive:
         gate(verdict, bounds)
-    outcome = {**measured, "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
+    outcome = {**asdict(verdict), "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
     translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
     return Generator(translate, outcome, folder / "grid.png", waited, earlier)
+
+
+def _kept(folder: Path) -> Judgement | None:
+    """Return the judgement of a G that is in the cache; nothing where there is none, or it is damaged."""
+    if not (folder / "judgement.json").exists():
+        return None
+    try:
+        return Judgement(**read_json(folder / "judgement.json"))
+    except (InputError, TypeError) as error:
+        log.warning("making G again, since what the cache says of it is damaged: %s", error)
+        return None
 
 
 def _key(split: Split, steps: int, precision: str, judged_by: list[Any]) -> str:
@@ -148,7 +163,7 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
         to(steps)
         return munit
     file = folder / "reconstruction.json"
-    curve: list[float] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    curve = _curve(file)
     to(LEG * max(1, len(curve)))
     while not settled(curve):
         to(LEG * (len(curve) + 1))
@@ -157,7 +172,19 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
     return munit
 
 
-def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path, most: int) -> None:
+def _curve(file: Path) -> list[float]:
+    """Return the errors after G's legs so far; where the file is damaged, its training starts again."""
+    if not file.exists():
+        return []
+    try:
+        return [float(error) for error in read_json(file)]
+    except (ValueError, TypeError) as error:
+        log.warning("training G again, since what the cache says of its training is damaged: %s", error)
+        (file.parent / CHECKPOINT).unlink(missing_ok=True)
+        return []
+
+
+def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path, most: int) -> Judgement:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
     verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED), most=most)
@@ -166,6 +193,7 @@ def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folde
     write_json(folder / "judgement.json", asdict(verdict))
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink()
+    return verdict
 
 
 def plain(augmentation: Augmentation) -> Generator:

@@ -10,7 +10,7 @@ from typing import Any
 from madod.errors import InputError
 from madod.storage import read_json, write_json
 
-RECORD = "record.json"
+RECORD, HISTORY = "record.json", "history.jsonl"
 NO_RECORD = "a run's record", "delete it and run it again"
 
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0}
@@ -113,6 +113,17 @@ def load_record(folder: Path) -> RunRecord:
         return RunRecord(spec=RunSpec(**spec | {"ood_classes": tuple(spec["ood_classes"])}), **facts)
     except (KeyError, TypeError) as error:
         raise no_record(folder, str(error)) from error
+
+
+def read_history(folder: Path) -> list[dict[str, float]]:
+    """Return a run's history, a row a logged step; nothing where it kept none."""
+    file = folder / HISTORY
+    if not file.exists():
+        return []
+    try:
+        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except ValueError as error:
+        raise InputError(f"{file} is not a run's history ({error}): delete it or run it again") from error
 
 
 def no_record(folder: Path, reason: str) -> InputError:

@@ -1,4 +1,4 @@
-"""What run folders keep beside their records, as plain arrays: verdicts, features, histories; read without torch."""
+"""What run folders keep beside their records, as plain arrays: verdicts and features; read without torch."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -57,17 +57,6 @@ def features(folder: Path) -> tuple[NDArray[np.floating], NDArray[np.integer]] |
         return None
     arrays, _ = _read(folder / "outputs.safetensors", ("target.features", "target.y"))
     return (arrays["target.features"], arrays["target.y"]) if len(arrays) == 2 else None
-
-
-def history(folder: Path) -> list[dict[str, float]]:
-    """Return a run's history, a row a logged step; nothing where it kept none."""
-    file = folder / "history.jsonl"
-    if not file.exists():
-        return []
-    try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
-        raise InputError(f"{file} is not a run's history ({error}): delete it or run it again") from error
 
 
 def _from_logits(logits: NDArray[np.floating], y: NDArray[np.integer]) -> Seen:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from madod.benchmark.record import read_history
 from madod.errors import InputError, nearest
 from madod.report import plots, words
-from madod.report.folders import Seen, features, history, seen
+from madod.report.folders import Seen, features, seen
 from madod.report.html import Markup, join, panels, paragraph, section, tag
 from madod.report.order import detectors_in_order, methods_in_order
 
@@ -150,7 +151,7 @@ def _maps(folders: Mapping[str, Path], shown: Mapping[str, Seen], reference: str
 
 
 def _learning(folders: Mapping[str, Path]) -> Markup | None:
-    rows = {method: history(folder) for method, folder in list(folders.items())[:MOST]}
+    rows = {method: read_history(folder) for method, folder in list(folders.items())[:MOST]}
     drawn = {
         words.method(method): plots.learning_curves(found, name=f"learning-{index}")
         for index, (method, found) in enumerate(rows.items())
