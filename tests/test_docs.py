@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,3 +164,14 @@ def test_the_code_of_extending_runs_as_it_stands(monkeypatch, tmp_path):
     assert len(found) >= 3
     for line, code in found:
         exec(compile("\n" * line + code, str(page), "exec"), module.__dict__)
+
+
+def test_what_extending_registers_is_a_whole_file(tmp_path):
+    """An author pastes a block into a file of its own: nothing in it may come from the blocks above it."""
+    found = [code for _, code in blocks(DOCS / "extending.md") if ".register(" in code]
+    assert len(found) == 3
+    for number, code in enumerate(found):
+        (tmp_path / f"{number}.py").write_text(code, encoding="utf-8")
+    words = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821,F401", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
