@@ -209,3 +209,16 @@ def test_specs_say_in_what_they_differ():
     other = replace(one, steps=30, seed=1, backbone="resnet50", hparams={"lr": 0.5})
     told = "seed 0 there, 1 here; steps 20 there, 30 here; backbone small_cnn there, resnet50 here; and 1 more"
     assert apart(one, other) == told
+
+
+@pytest.mark.parametrize("algorithm", ["erm", "mbdg"])
+def test_a_control_that_varies_nothing_is_refused_where_a_method_asks_for_it(tmp_path, algorithm):
+    dataset = 'name = "colored_mnist"\ntest_domains = ["-90%"]\nunknown = ["4"]\ntranslate = "augment"\n'
+    (tmp_path / "plan.toml").write_text(f'algorithms = ["{algorithm}"]\n[[datasets]]\n{dataset}')
+    if algorithm == "erm":
+        assert len(expand(tmp_path / "plan.toml", None)[1]) == 1
+    else:
+        with pytest.raises(
+            InputError, match=r"leaves the images of this dataset as they are.*: set translate to munit"
+        ):
+            expand(tmp_path / "plan.toml", None)

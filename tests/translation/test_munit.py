@@ -56,9 +56,7 @@ def test_adversarial_losses_against_loops():
 def test_a_control_that_varies_nothing_is_refused():
     x = images() / 2 + 0.5
     assert not torch.equal(PlainAugmentation(replace(NONE, flip=1.0))(x, generator()), x)
-    with pytest.raises(
-        InputError, match=r"leaves the images of this dataset as they are.*: use G \(--translate munit\)"
-    ):
+    with pytest.raises(InputError, match=r"leaves the images of this dataset as they are.*: set translate to munit"):
         PlainAugmentation(NONE)
 
 

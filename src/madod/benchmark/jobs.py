@@ -11,6 +11,7 @@ import numpy as np
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
+from madod.benchmark.generator import plain
 from madod.benchmark.plan import DatasetPlan, Plan, Variant, load_plan
 from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
@@ -160,6 +161,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
     name = called(entry)
     for draw in range(plan.draws):
         blank = _blank(plan, stage, variant, draw, name)
+        _refuse_idle_control(blank, entry)
         for domain in domains:
             for seed in plan.seeds:
                 for group in unknown[seed]:
@@ -168,6 +170,13 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
             if plan.selection == "leave_one_domain_out":
                 for group in dict.fromkeys(group for groups in unknown.values() for group in groups):
                     yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
+
+
+def _refuse_idle_control(spec: RunSpec, entry: DatasetPlan) -> None:
+    """Refuse plain augmentation in place of G where the method needs either and the dataset allows none."""
+    method = ALGORITHMS[spec.algorithm]
+    if spec.translate == "augment" and entry.name in DATASETS and method.needs_translate(method.Config(**spec.hparams)):
+        plain(DATASETS[entry.name].augmentation)
 
 
 def _folds(

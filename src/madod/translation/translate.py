@@ -67,7 +67,7 @@ class PlainAugmentation(nn.Module):
         if augmentation == NONE:
             raise InputError(
                 "plain augmentation in place of G leaves the images of this dataset as they are, since none keeps its "
-                "classes intact: use G (--translate munit)"
+                "classes intact: set translate to munit"
             )
         self.augmentation = augmentation
 
