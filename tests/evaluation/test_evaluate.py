@@ -90,7 +90,9 @@ def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys)
     steps = ["--algorithm", "erm", "--steps", "2", "--test-domain", "ink", "--ood-class", "2", "--quiet"]
     assert main(["train", "digits", "--out", str(out), "--cache", str(tmp_path), *steps]) == 0
     before = load(out)
-    before.card = replace(before.card, check=Checked(2, 0.5, 0.6, ("do not rely on its labels", "nor for unknowns")))
+    before.card = replace(
+        before.card, check=Checked(2, 0.5, 0.6, ("not for labels of unknowns",), ("nor for strangers",))
+    )
     before.save(out / "model")
     assert main(["rescore", str(out), "knn", "vim", "--ship"]) == 2
     assert "a model has one detector, and 2 are named" in capsys.readouterr().err
@@ -100,7 +102,7 @@ def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys)
     assert (after.card.detector, after.threshold) == ("knn", pytest.approx(record["thresholds"]["knn"]))
     assert after.set_threshold() == pytest.approx(after.card.threshold)  # held-out scores are the new detector's
     labels, unknowns = after.check.warnings
-    assert (labels, after.check.auroc) == ("do not rely on its labels", None)
+    assert (labels, after.check.auroc) == ("not for labels of unknowns", None)
     assert unknowns.startswith("its check does not say how knn finds unknowns in held-out domains")
     stored = load_outputs(out / "outputs.safetensors")
     picture = Digits().read("ink").images[0]

@@ -19,7 +19,7 @@ from madod.serve.limits import Limits
 from tests.serve.process import Served
 
 WARNED = Checked(
-    1, 0.9, 0.555, ("do not rely on it to find unknowns (AUROC 0.555)", "do not <b>rely</b> on its labels")
+    1, 0.9, 0.555, ("do not <b>rely</b> on its labels",), ("do not rely on it to find unknowns (AUROC 0.555)",)
 )
 """What a model's own check may say of it."""
 

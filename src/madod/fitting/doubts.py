@@ -20,10 +20,8 @@ def doubts(folds: Sequence[Fold], outcome: Outcome, detector: str, *, choices: i
         len([fold for fold in folds if not fold.failure]),
         labels.value if labels else None,
         unknowns.value if unknowns else None,
-        (
-            *_of_labels(held, labels, scratch=scratch, short=short),
-            *(_of_unknowns(unknowns, scratch=scratch, short=short) if unknowns else _unmeasured(folds)),
-        ),
+        tuple(_of_labels(held, labels, scratch=scratch, short=short)),
+        tuple(_of_unknowns(unknowns, scratch=scratch, short=short) if unknowns else _unmeasured(folds)),
     )
 
 

@@ -26,8 +26,15 @@ class Checked:
     """Share of pictures of known classes that got the right label there."""
     auroc: float | None
     """Chance that a picture of a hidden class scored above one of a known class there."""
-    warnings: tuple[str, ...] = ()
-    """What not to rely on, why, and what to do, in a sentence each."""
+    of_labels: tuple[str, ...] = ()
+    """Why not to rely on its labels, and what to do, in a sentence each."""
+    of_unknowns: tuple[str, ...] = ()
+    """Why not to rely on its detector to find unknowns, and what to do, in a sentence each."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What not to rely on, why, and what to do, in a sentence each."""
+        return self.of_labels + self.of_unknowns
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,13 @@ def latest(home: Path) -> Path:
 
 
 def _checked(facts: dict[str, Any] | None) -> Checked | None:
-    return None if facts is None else Checked(**facts | {"warnings": tuple(facts["warnings"])})
+    if facts is None:
+        return None
+    kept = {key: value for key, value in facts.items() if key != "warnings"}
+    if "warnings" in facts:  # models saved earlier have both kinds in one list, those of labels with these words
+        labels = [said for said in facts["warnings"] if said.startswith("do not rely on its labels")]
+        kept |= {"of_labels": labels, "of_unknowns": [said for said in facts["warnings"] if said not in labels]}
+    return Checked(**kept | {kind: tuple(kept[kind]) for kind in ("of_labels", "of_unknowns")})
 
 
 def damaged(home: Path) -> InputError:
