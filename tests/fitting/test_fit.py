@@ -12,13 +12,13 @@ from madod.models.device import device_named
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"device": "abacus"}, ("there is no device 'abacus' here", "use --device cpu")),
+        ({"device": "abacus"}, ("there is no device 'abacus' here", "use cpu")),
         ({"check": "shrt"}, ("'shrt' means nothing in check (did you mean 'short'?)", "short, full, none")),
         ({"translate": "g"}, ("'g' means nothing in translate", "munit, augment")),
         ({"hparams": {"ir": 0.1}}, ("'ir' means nothing in hparams", "lr")),
         ({"algorithm": "mado"}, ("no algorithm 'mado'", "'madod'")),
         ({"detector": "own"}, ("madod has no unknown score of its own", "such as energy")),
-        ({"steps": 0}, ("steps 0", "1 or more")),
+        ({"steps": 0}, ("steps cannot be 0", "1 or more")),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -88,6 +88,25 @@ def test_a_finished_run_is_not_touched_by_another_one(pictures, tmp_path):
         madod.fit(pictures, steps=4, **how)
     (tmp_path / "out" / "history.jsonl").unlink()
     assert madod.fit(pictures, steps=4, **how).card == first.card
+
+
+def test_two_trainings_do_not_share_a_folder(pictures, tmp_path):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2}
+    refused = []
+
+    def other(stage: str, done: int, total: int) -> None:
+        """Start the same training while the first one is at work."""
+        if stage == "erm" and not refused:
+            with pytest.raises(madod.InputError) as refusal:
+                madod.fit(pictures, **how)
+            refused.append(str(refusal.value))
+
+    madod.fit(pictures, progress=other, **how)
+    assert refused == [
+        f"another process is at work in {tmp_path / 'out'}: wait until it has ended, or choose another folder"
+    ]
+    assert madod.fit(pictures, **how).card.algorithm == "erm"  # nobody is any more
+    assert not (tmp_path / "out" / "heartbeat.json").exists()
 
 
 @pytest.mark.parametrize("inner", ["", "day/model"])

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from madod.benchmark import generator
+from madod.benchmark.claim import claimed
 from madod.cli import demo
 from madod.cli.main import main
 from madod.translation.judge import Bounds
@@ -88,6 +89,13 @@ def test_a_demo_in_small(tmp_path, monkeypatch, capsys):
     assert numbers["erm"] != numbers["madod"]
     assert main(["predict", str(out / "madod"), str(out / "madod" / "generator.png"), "--format", "json"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == {"path", "label", "confidence", "score", "threshold", "unknown"}
+
+
+def test_two_demos_do_not_share_a_folder(tmp_path, capsys):
+    with claimed(tmp_path):
+        assert main(["demo", "--out", str(tmp_path), "--quiet", "--device", "cpu"]) == 2
+    assert f"another process is at work in {tmp_path}: wait" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.part"))
 
 
 def test_the_cell_is_fixed():

@@ -110,7 +110,7 @@ def test_training_leaves_a_model_a_record_and_plain_lines(trained):
     assert said.code == 0, said.err
     names = {file.name for file in out.iterdir()}
     tensors = {"outputs.safetensors", "verdicts.safetensors"}
-    assert names == {"model", "record.json", "history.jsonl", "generator.png", "report.html", *tensors}
+    assert names == {"model", "record.json", "history.jsonl", "generator.png", "report.html", "lock", *tensors}
     assert {file.name for file in (out / "model").iterdir()} == {
         "model.json", "model.safetensors", "gallery.safetensors",
     }  # fmt: skip
@@ -272,7 +272,7 @@ def test_two_classes_leave_no_pseudo_unknowns(tmp_path, here):
         "--translate",
         "augment",
     )
-    refused(here(*words, *QUICK), "pseudo-unknown", "--algorithm erm")
+    refused(here(*words, *QUICK), "pseudo-unknown", "the algorithm erm")
     said = here(*words, "--algorithm", "erm", "--size", "16", "--steps", "4")
     assert (said.code, said.err) == (0, "")
 
@@ -305,9 +305,9 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--translate", "foo"], ["foo", "munit", "augment"]),
         (["--stpes", "4"], ["--stpes", "--steps"]),
         (["--steps", "many"], ["--steps", "many"]),
-        (["--steps", "0"], ["--steps 0"]),
-        (["--translate-steps", "-3"], ["--translate-steps -3"]),
-        (["--seed", "-1"], ["--seed -1"]),
+        (["--steps", "0"], ["steps cannot be 0"]),
+        (["--translate-steps", "-3"], ["translate_steps cannot be -3"]),
+        (["--seed", "-1"], ["seed cannot be -1"]),
         (["--split-seed", "-1"], ["--split-seed -1"]),
         (["--size", "4"], ["4 pixels", "8 or more"]),
         (["--ood-class", "stra"], ["'stra'", "did you mean 'star'?", "big dog"]),
@@ -318,7 +318,7 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--algorithm"], ["no algorithm"]),
         (["--detector", "enery"], ["no detector 'enery'", "did you mean 'energy'?"]),
         (["--backbone", "resnet81"], ["no backbone 'resnet81'", "did you mean 'resnet18'?"]),
-        (["--device", "abacus"], ["no device 'abacus'", "--device cpu"]),
+        (["--device", "abacus"], ["no device 'abacus'", "use cpu"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )

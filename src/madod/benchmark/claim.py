@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
+from madod.errors import InputError
+
 LOCK, BEAT = "lock", "heartbeat.json"
 EVERY = 1.0
 """Seconds between heartbeats."""
@@ -84,6 +86,17 @@ def claimed(folder: Path) -> Iterator[Claim | None]:
             claim.stop()
     finally:
         lock.release()
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder; refuse where another process is at work in it."""
+    with claimed(folder) as claim:
+        if claim is None:
+            raise InputError(
+                f"another process is at work in {folder}: wait until it has ended, or choose another folder"
+            )
+        yield
 
 
 def held(folder: Path) -> bool:

@@ -44,7 +44,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run both methods, write the page and the numbers."""
     how = parse(Demo, arguments, "demo", ABOUT)
     start = time.perf_counter()
-    with shown(how.quiet) as progress:
+    from madod.benchmark.claim import alone
+
+    with alone(how.out), shown(how.quiet) as progress:
         from madod.benchmark.run import run
         from madod.data.digits import Digits
 

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import torch
 
+from madod.benchmark.claim import alone
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, refuse_another, run
 from madod.benchmark.run import hparams as with_presets
@@ -58,20 +59,21 @@ def carry_out(ready: Ready, *, out: Path, waive_gate: bool = False, progress: Pr
     def fold(plan: RunSpec, folder: Path, stage: str) -> Outcome:
         return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
 
-    folds = checked(spec, ready.dataset, check, out, fold)
-    ship = detector or best_detector(folds)
-    outcome = carried(spec, out, ship, progress)
-    seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
-    choices = len(DETECTORS_OF_THE_PAPER) if folds and detector is None else 1
-    found = doubts(seen, outcome, ship, choices=choices, short=check == "short")
-    note(out / "model", found)
+    with alone(out):
+        folds = checked(spec, ready.dataset, check, out, fold)
+        ship = detector or best_detector(folds)
+        outcome = carried(spec, out, ship, progress)
+        seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
+        choices = len(DETECTORS_OF_THE_PAPER) if folds and detector is None else 1
+        found = doubts(seen, outcome, ship, choices=choices, short=check == "short")
+        note(out / "model", found)
     return Fitted(spec, outcome, folds, ship, found)
 
 
 def _refuse_inside(dataset: DomainDataset, out: Path) -> None:
     """Refuse to write a model among the pictures that it is trained on."""
     if isinstance(dataset, Folder) and out.resolve().is_relative_to(Path(dataset.name).resolve()):
-        raise InputError(f"--out {out} lies among the pictures in {dataset.name}: choose a folder outside of them")
+        raise InputError(f"{out} lies among the pictures in {dataset.name}: choose a folder outside of them")
 
 
 def fit(
