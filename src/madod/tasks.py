@@ -107,7 +107,7 @@ class Shelf:
         if (fewest > pseudo_units).sum() < 2:
             raise InputError(
                 f"holding out {pseudo_units} of {len(self.units)} known classes as pseudo-unknown leaves fewer than "
-                "two to tell apart: add a class, or train with --algorithm erm"
+                "two to tell apart: add a class, or train with the algorithm erm"
             )
 
     def warn_of_scarcity(self, shots: int) -> None:

@@ -80,7 +80,7 @@ def train(
     identity: str,
     stage: str = "training",
     progress: Progress = silent,
-    remedy: str = "lower the learning rate (--lr) and start again with a fresh --out",
+    remedy: str = "lower the learning rate (lr) and start again in a fresh folder",
     cadence: Cadence = USUAL,
     before: Seconds | None = None,
 ) -> History:
@@ -171,7 +171,7 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     except (KeyError, ValueError) as error:
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): delete it and start again") from error
     if facts["identity"] != identity:
-        raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another --out")
+        raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another")
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():

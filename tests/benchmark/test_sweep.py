@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import madod
 from madod.benchmark import work
 from madod.benchmark.claim import BEAT, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
@@ -23,9 +25,7 @@ from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.cli.sweeping import duration
-from madod.errors import InputError
 from madod.training import CHECKPOINT
-from madod.translation.judge import Bounds, Judgement, gate
 from tests.benchmark.plans import MINI, written
 
 DETECTORS = ("msp", "energy")
@@ -291,14 +291,21 @@ def test_a_detector_that_the_method_cannot_have_is_refused_before_anything_is_tr
     assert not (places.runs / job.folder / CHECKPOINT).exists()
 
 
-def test_a_reason_speaks_of_the_plans_keys_not_of_flags_that_a_sweep_has_not():
-    with pytest.raises(InputError) as refused:
-        gate(Judgement(0.1, 0.0, 9, 1.0), Bounds())
-    assert "--translate-steps" in str(refused.value)
-    said = work.reason_of(refused.value)
-    assert said.endswith('longer (translate_steps), do without it (translate = "augment"), or accept it (waive_gate)')
-    assert work.reason_of(InputError("leave --precision at float32")) == "leave precision at float32"
-    assert work.reason_of(InputError("name it with --root DIR")) == "name it with --root DIR"
+def test_a_run_that_diverges_names_the_setting_not_a_flag_that_a_sweep_has_not(tmp_path):
+    job = jobs_of(tmp_path, SHORT.replace("batch = 8", "batch = 8\nlr = 1e30"))[0]
+    reason = perform(job, Places(tmp_path / "runs", tmp_path / "cache")).reason
+    assert reason.startswith("erm broke down by step 2: ")
+    assert reason.endswith("; lower the learning rate (lr) and start again in a fresh folder")
+
+
+def test_what_a_run_can_refuse_names_no_flags():
+    package, apart = Path(madod.__file__).parent, ("cluster.py", "jobs.py")  # these speak of `madod bench run` alone
+    rooms = ("models", "translation", "algorithms", "evaluation", "benchmark")
+    files = [*package.glob("*.py"), *(file for room in rooms for file in (package / room).glob("*.py"))]
+    for file in (file for file in files if file.name not in apart):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            command = re.search(r"pip install|madod rescore|porcelain|python -m", line)
+            assert command or not re.search(r"--[a-z]", line), f"{file.name}: {line.strip()}"
 
 
 def test_ctrl_c_is_not_lost_while_workers_are_prepared(monkeypatch):

@@ -61,7 +61,7 @@ def test_a_published_dataset_is_not_changed_to_suit_a_cpu(packaged):
 
 def test_a_check_and_a_test_kept_apart_exclude_each_other(packaged):
     assert choose(Wishes(test_domain="a"), 32, own=True, gpu=False).check == "none"
-    with pytest.raises(InputError, match="--check short"):
+    with pytest.raises(InputError, match="a short check"):
         choose(Wishes(check="short", ood_classes=("z",)), 32, own=True, gpu=False)
 
 

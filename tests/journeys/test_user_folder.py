@@ -308,7 +308,7 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--steps", "0"], ["steps cannot be 0"]),
         (["--translate-steps", "-3"], ["translate_steps cannot be -3"]),
         (["--seed", "-1"], ["seed cannot be -1"]),
-        (["--split-seed", "-1"], ["--split-seed -1"]),
+        (["--split-seed", "-1"], ["split_seed cannot be -1"]),
         (["--size", "4"], ["4 pixels", "8 or more"]),
         (["--ood-class", "stra"], ["'stra'", "did you mean 'star'?", "big dog"]),
         (["--ood-class", "star", "кот", "魚"], ["two known classes"]),

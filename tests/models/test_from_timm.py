@@ -59,7 +59,7 @@ def test_a_network_without_batch_norm_starts_from_scratch():
 
 @pytest.mark.usefixtures("timm")
 def test_batch_norm_wants_pretrained_weights_and_stays_frozen(tmp_path):
-    with pytest.raises(InputError, match=r"has BatchNorm.*give --pretrained"):
+    with pytest.raises(InputError, match=r"has BatchNorm.*give a file of them"):
         build("timm:with_batch_norm", channels=3, classes=4, seed=0)
     state = {name: value + 1 for name, value in Net(3, nn.BatchNorm2d(6)).state_dict().items()}
     save_file({**state, "head.weight": torch.zeros(5, 6)}, tmp_path / "weights.safetensors")

@@ -132,7 +132,7 @@ def test_a_misfit_is_refused_before_g_is_trained(file, tmp_path, monkeypatch):
     ("wrong", "said"),
     [
         (["--pretrained", "nowhere.pth"], "there is no file of weights 'nowhere.pth'"),
-        (["--pretrained", "FILE"], "give --backbone too"),
+        (["--pretrained", "FILE"], "name the backbone too"),
         (["--pretrained", "FILE", "--backbone", "resnet50"], "resnet18.safetensors does not fit resnet50 (missing"),
     ],
 )

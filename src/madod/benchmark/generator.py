@@ -50,7 +50,7 @@ WORTH_RESTYLING = 700
 """Steps of a method from which compiling the restyling pays."""
 GAIN, PATIENCE = 0.02, 3
 """It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
-REMEDY = "look at the images for anything extreme, or do without G (--translate augment)"
+REMEDY = "look at the images for anything extreme, or do without G (translate augment)"
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ def refuse_another(spec: RunSpec, out: Path) -> None:
     there = load_record(out).spec
     if there.id != spec.id:
         raise InputError(
-            f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another --out or delete it"
+            f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another folder or delete it"
         )
 
 
@@ -180,7 +180,7 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
     refuse_another(spec, out)
     record, shipped = load_record(out), load(out).card.detector
     if record.data != data:
-        raise InputError(f"{out} holds a finished run with other images: choose another --out or delete it")
+        raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
     if shipped != ship:
         raise InputError(
             f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"

@@ -1,7 +1,6 @@
 """One run of a sweep, in whatever process it falls to: claimed, carried through, and its failure kept."""
 
 import logging
-import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -27,8 +26,6 @@ from madod.training import silent
 
 log = logging.getLogger(__name__)
 LOG = "log.txt"
-FLAGS = re.compile(r"--(translate-steps|translate|waive-gate|precision|size|steps)\b(?: (\w+)(?=\)))?")
-"""Flags of `madod train` that a plan has keys for, and the value that a hint gives them."""
 
 
 def perform(job: Job, places: Places) -> Ended:
@@ -106,16 +103,11 @@ def loaded(source: str) -> Weights | None:
 def reason_of(error: Exception) -> str:
     """Say in one sentence why a run failed; the traceback is in its log."""
     if isinstance(error, InputError):
-        return FLAGS.sub(_key, str(error))
+        return str(error)
     if isinstance(error, MemoryError) or "out of memory" in str(error):
         return "there was not enough memory: use fewer workers, smaller images or a smaller batch"
     said = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {said[0]} ({LOG} in its folder has the rest)"
-
-
-def _key(flag: re.Match[str]) -> str:
-    key = flag[1].replace("-", "_")
-    return f'{key} = "{flag[2]}"' if flag[2] else key
 
 
 @contextmanager

@@ -87,8 +87,8 @@ def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, fields: Collect
     apart = wishes.test_domain is not None or bool(wishes.ood_classes)
     if apart and wishes.check not in (None, "none"):
         raise InputError(
-            f"--check {wishes.check} trains on every domain and class in turn, those of --test-domain and --ood-class "
-            "too: leave one or the other out"
+            f"a {wishes.check} check trains on every domain and class in turn, the test domain and the unknown classes "
+            "too: leave the check out, or these"
         )
     check: Check = wishes.check or ("short" if own and not apart else "none")
     preset = {name: value for name, value in ON_CPU.items() if slow and name in fields}
@@ -115,7 +115,7 @@ def _backbone(wishes: Wishes, size: int, ready: bool) -> str:
         return named
     if wishes.pretrained not in (None, "none"):
         read_pretrained(wishes.pretrained)  # what is no file of weights at all is refused as such
-        raise InputError(f"--pretrained {wishes.pretrained} needs the network that it is for: give --backbone too")
+        raise InputError(f"the weights {wishes.pretrained} need the network that they are for: name the backbone too")
     if size <= SMALL:
         return "small_cnn"
     return PRETRAINED if ready else "resnet18"

@@ -126,9 +126,8 @@ def fields_of(algorithm: str) -> set[str]:
 
 
 def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:
-    for flag, number, least in (("--steps", choice.steps, 1), ("--translate-steps", choice.translate_steps, 0)):
+    numbers = {"steps": (choice.steps, 1), "translate_steps": (choice.translate_steps, 0)}
+    seeds = {"seed": (seed, 0), "split_seed": (split_seed, 0)}
+    for name, (number, least) in (numbers | seeds).items():
         if number < least:
-            raise InputError(f"{flag} {number} is no number of steps: give {least} or more")
-    for flag, number in (("--seed", seed), ("--split-seed", split_seed)):
-        if number < 0:
-            raise InputError(f"{flag} {number} is no seed: give 0 or more")
+            raise InputError(f"{name} cannot be {number}: give {least} or more")

@@ -67,7 +67,7 @@ def compute(shape: tuple[int, int, int], device: torch.device, precision: str = 
         raise InputError(f"there is no precision {precision!r}: take float32, or bfloat16 on a GPU")
     cuda, side = device.type == "cuda", min(shape[1:])
     if precision == "bfloat16" and not (cuda and torch.cuda.is_bf16_supported()):
-        raise InputError(f"{device.type} does not compute in bfloat16 here: leave --precision at float32")
+        raise InputError(f"{device.type} does not compute in bfloat16 here: leave precision at float32")
     compiled = cuda and side >= WORTH_COMPILING and importlib.util.find_spec("triton") is not None
     return Compute("bfloat16" if precision == "bfloat16" else "float32", side >= WORTH_LAYOUT, compiled)
 

@@ -13,4 +13,4 @@ def device_named(name: torch.device | str) -> torch.device:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"there is no device '{name}' here ({reason}): use --device cpu") from error
+        raise InputError(f"there is no device '{name}' here ({reason}): use cpu") from error

@@ -66,7 +66,7 @@ def timm_backbone(name: str, channels: int, norm: Norm) -> Featurizer:
     if norm is group_norm and net.batch_norms:
         raise InputError(
             f"{PREFIX}{name} has BatchNorm, which is frozen here and so of no use without pretrained weights: "
-            "give --pretrained FILE, or a network without BatchNorm"
+            "give a file of them, or a network without BatchNorm"
         )
     width = getattr(net.model, "head_hidden_size", None) or net.model.num_features
     return Featurizer(net, int(width), lambda name: f"model.{name}")
