@@ -83,13 +83,30 @@ def test_a_node_goes_on_with_what_it_was_left_and_the_next_sweep_finds_it(tmp_pa
 
     (places.runs / "sweeps").mkdir(parents=True)
     monkeypatch.setattr(work, "run", broken)
-    assert _bring(job, places, _name(places.runs))[0].outcome == "failed"
+    assert _bring(job, places, _name(places.runs), ())[0].outcome == "failed"
     monkeypatch.setattr(work, "run", whole_again)
-    end, files = _bring(job, places, _name(places.runs))
+    end, files = _bring(job, places, _name(places.runs), ())
     assert (end.outcome, seen, files["record.json"]) == ("done", [True], RECORD.encode())
-    assert not list(places.cache.rglob("checkpoint.safetensors"))
     (tmp_path / "others" / "sweeps").mkdir(parents=True)
     assert _name(places.runs) != _name(tmp_path / "others")
+
+
+def test_a_node_keeps_a_run_until_it_is_written_where_it_belongs(tmp_path, monkeypatch):
+    one, two = expand(written(tmp_path, SHORT), None)[1]
+    places, done = Places(tmp_path / "runs", tmp_path / "cache"), []
+
+    def carried(spec, dataset, *, out, **kwargs):
+        done.append(spec.id)
+        (out / "record.json").write_text(RECORD)
+
+    monkeypatch.setattr(work, "run", carried)
+    first = _bring(one, places, "sweep", ())
+    again = _bring(one, places, "sweep", ())  # who asked was killed before it was written, and asks again
+    assert first == again
+    assert (first[0].outcome, first[1]["record.json"], len(done)) == ("done", RECORD.encode(), 1)
+    _bring(two, places, "sweep", (one.folder,))
+    kept = [file.parent.relative_to(places.cache / "brought" / "sweep") for file in places.cache.rglob("record.json")]
+    assert kept == [Path(two.folder)]
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ import logging
 import shutil
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,8 @@ from madod.storage import whole
 
 RETRIES = 3
 """How often Ray starts a run again whose node or process died."""
+TIDYING = 20.0
+"""Seconds that nodes have, at the end, to drop what came back from them."""
 BROUGHT = (
     "history.jsonl",
     "outputs.safetensors",
@@ -70,6 +73,7 @@ class Cluster:
         self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES)
         self.out: dict[Any, tuple[Job, ExitStack]] = {}
         self.at_once: list[Ended] = []
+        self.written: list[str] = []  # runs that came back: nodes need not keep theirs any more
 
     def slots(self) -> int:
         """Return how many runs the nodes that are there now can do at once."""
@@ -83,7 +87,8 @@ class Cluster:
         if self.brought and stack.enter_context(claimed(self.places.runs / job.folder)) is None:
             self.at_once.append(Ended(job.folder, "busy"))
             return
-        self.out[self.task.remote(job, self.places, self.common)] = job, stack
+        safe = [tuple(self.written)] if self.brought else []
+        self.out[self.task.remote(job, self.places, self.common, *safe)] = job, stack
 
     def ended(self, timeout: float) -> list[Ended]:
         """Return the runs that ended, waiting a little for the first."""
@@ -101,6 +106,8 @@ class Cluster:
             self.ray.cancel(task, force=True)
             stack.close()
         self.token.unlink(missing_ok=True)
+        if self.written:
+            self._tidy()
         if self.ours:
             self.ray.shutdown()
 
@@ -116,7 +123,20 @@ class Cluster:
                 if name in files:
                     with whole(self.places.runs / job.folder / name) as part:
                         part.write_bytes(files[name])
+            if self.brought and end.outcome == "done":
+                self.written.append(job.folder)
             return end
+
+    def _tidy(self) -> None:
+        """Have every node that is there drop what came back from it; one that is slow does without."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        drop = self.ray.remote(_drop)
+        nodes = [node["NodeID"] for node in self.ray.nodes() if node["Alive"]]
+        there = [NodeAffinitySchedulingStrategy(node, soft=False) for node in nodes]
+        runs = _own(self.places, str(self.common)).runs
+        tasks = [drop.options(num_cpus=0, scheduling_strategy=node).remote(runs, self.written) for node in there]
+        self.ray.wait(tasks, num_returns=len(tasks), timeout=TIDYING)
 
 
 def _share(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, bytes]]:
@@ -127,15 +147,28 @@ def _share(job: Job, places: Places, token: Path) -> tuple[Ended, dict[str, byte
     return perform(job, places), {}
 
 
-def _bring(job: Job, places: Places, name: str) -> tuple[Ended, dict[str, bytes]]:
-    """Do a run in a folder of the node's own, or go on with one that was left there, and return what it left."""
-    own = replace(places, runs=places.cache / "brought" / name)
+def _bring(job: Job, places: Places, name: str, written: Sequence[str]) -> tuple[Ended, dict[str, bytes]]:
+    """Do a run in a folder of the node's own, or go on with one that was left there, and return what it left.
+
+    It is kept until a later task names it among those that were written where they belong: whoever asked may be killed
+    before that, and asks again.
+    """
+    own = _own(places, name)
+    _drop(own.runs, written)
     end = perform(job, own)
     folder = own.runs / job.folder
-    files = {name: (folder / name).read_bytes() for name in BROUGHT if (folder / name).exists()}
-    if end.outcome == "done":
-        shutil.rmtree(folder, ignore_errors=True)
-    return end, files
+    return end, {name: (folder / name).read_bytes() for name in BROUGHT if (folder / name).exists()}
+
+
+def _own(places: Places, name: str) -> Places:
+    """Return the places with the folder in which a node does the runs of a sweep that calls it so."""
+    return replace(places, runs=places.cache / "brought" / name)
+
+
+def _drop(runs: Path, folders: Sequence[str]) -> None:
+    """Delete runs that came back."""
+    for folder in folders:
+        shutil.rmtree(runs / folder, ignore_errors=True)
 
 
 def _name(runs: Path) -> str:
