@@ -22,6 +22,7 @@ REWORDED = (
      lambda found: f"{found[1]} cannot be {found[2]}: it takes a number"),
     (r"error parsing (\S+): invalid literal for int\(\) with base 10: (.*)",
      lambda found: f"{found[1]} cannot be {found[2]}: it takes a whole number"),
+    (r"error parsing method: (.*)", lambda found: found[1]),
     (r"invalid choice (.*) for argument '(.*)'\. Expected one of \((.*)\)",
      lambda found: f"{found[2]} cannot be {found[1]}: it takes {_choices(found[3])}"),
     (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (--[\w-]+).*)?",
