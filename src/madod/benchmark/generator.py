@@ -118,12 +118,13 @@ def generator(
 
 def _kept(folder: Path) -> Judgement | None:
     """Return the judgement of a G that is in the cache; nothing where there is none, or it is damaged."""
-    if not (folder / "judgement.json").exists():
+    file = folder / "judgement.json"
+    if not file.exists():
         return None
     try:
-        return Judgement(**read_json(folder / "judgement.json"))
-    except (InputError, TypeError) as error:
-        log.warning("making G again, since what the cache says of it is damaged: %s", error)
+        return Judgement(**read_json(file))
+    except (InputError, TypeError):
+        log.warning("making G again, since %s is damaged", file)
         return None
 
 
@@ -178,8 +179,8 @@ def _curve(file: Path) -> list[float]:
         return []
     try:
         return [float(error) for error in read_json(file)]
-    except (ValueError, TypeError) as error:
-        log.warning("training G again, since what the cache says of its training is damaged: %s", error)
+    except (ValueError, TypeError):
+        log.warning("training G again, since %s is damaged", file)
         (file.parent / CHECKPOINT).unlink(missing_ok=True)
         return []
 
