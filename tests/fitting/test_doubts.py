@@ -10,6 +10,7 @@ import torch
 from madod.benchmark.record import RunSpec
 from madod.fitting.check import Fold
 from madod.fitting.doubts import doubts
+from madod.fitting.strangers import Strangers
 from madod.predict import Checked, load
 from madod.predict.card import FACTS, note, sealed
 from tests.predict.toy import toy_model
@@ -27,8 +28,8 @@ def outcome(right: float = 0.9, pictures: int = 200, pretrained: str | None = No
     return SimpleNamespace(evaluation=SimpleNamespace(stored=stored), record=SimpleNamespace(spec=spec))
 
 
-def found(*folds: Fold, detector: str = "energy", short: bool = False, **more) -> Checked:
-    return doubts(folds, outcome(**more), detector, choices=1, short=short)
+def found(*folds: Fold, detector: str = "energy", short: bool = False, strangers=None, **more) -> Checked:
+    return doubts(folds, outcome(**more), detector, choices=1, short=short, strangers=strangers)
 
 
 def test_a_good_training_is_told_without_warnings():
@@ -80,6 +81,20 @@ def test_where_nothing_was_held_out_nothing_is_claimed():
     assert (told.domains, told.accuracy, told.auroc) == (1, None, None)
     (said,) = told.warnings
     assert said.startswith("whether it finds unknowns was not measured: of so few classes none could be hidden")
+
+
+def test_a_persons_own_unknowns_are_a_measure_too():
+    few = replace(GOOD, accuracy=0.8, auroc={})  # of so few classes none was hidden
+    well, badly = (Strangers("odd", [1.0] * 50, auroc, 200, ()) for auroc in (0.9, 0.52))
+    assert found(few, strangers=well).warnings == ()
+    assert found(few, strangers=well).auroc is None
+    (said,) = found(few, strangers=badly).warnings
+    assert said.startswith("do not rely on it to find unknowns: it tells yours from held-out pictures little or no bet")
+    (said,) = found(GOOD, strangers=badly).warnings
+    assert "yours" in said
+    assert (
+        found(few, strangers=Strangers("odd", [], None, 200, ("bad.png",))).warnings[0].startswith("whether it finds")
+    )
 
 
 def test_warnings_of_labels_and_of_unknowns_are_kept_apart():

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from madod.fitting.choose import Choice
     from madod.fitting.fit import Fitted
     from madod.fitting.prepare import Look, Ready
-    from madod.fitting.strangers import Strangers
     from madod.training import Progress
 
 ABOUT = """Train a classifier on several domains.
@@ -109,11 +108,10 @@ def main(arguments: Sequence[str]) -> int:
         kept_apart(how.ood_folder, Path(how.data) if Path(how.data).is_dir() else None)
     with shown(how.quiet) as progress:
         made, look = trained(how, arguments, progress)
-        strangers = scored(how)
     from madod.fitting.page import write_page
 
-    write_page(how.out, look, made, strangers)
-    sys.stdout.write(summary(how, made, strangers))
+    write_page(how.out, look, made)
+    sys.stdout.write(summary(how, made))
     return 0
 
 
@@ -207,7 +205,8 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         say(how, [f"going on from step {done} of {ready.spec.steps}"])
     elif ready.look.survey is not None and not (how.out / "record.json").exists():
         say(how, [foreseen(ready)])
-    return carry_out(ready, out=how.out, waive_gate=how.waive_gate, progress=progress), ready.look
+    made = carry_out(ready, out=how.out, unknowns=how.ood_folder, waive_gate=how.waive_gate, progress=progress)
+    return made, ready.look
 
 
 def noticed(look: "Look") -> list[str]:
@@ -238,19 +237,9 @@ def foreseen(ready: "Ready") -> str:
     return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"
 
 
-def scored(how: Train) -> "Strangers | None":
-    """Return what the finished model says of a person's own unknowns."""
-    if how.ood_folder is None:
-        return None
-    from madod.fitting import strangers
-    from madod.predict import load
-
-    return strangers.scored(load(how.out), how.ood_folder)
-
-
-def summary(how: Train, made: "Fitted", strangers: "Strangers | None") -> str:
+def summary(how: Train, made: "Fitted") -> str:
     """Say in a few lines how well it does, and what to type next."""
-    outcome = made.outcome
+    outcome, strangers = made.outcome, made.strangers
     metrics, lines = outcome.record.metrics, []
     lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
     for fold in made.folds:

@@ -5,23 +5,39 @@ from collections.abc import Iterator, Sequence
 from madod.benchmark.run import Outcome
 from madod.fitting.check import Fold
 from madod.fitting.skill import Measured, Skill, guessing, of_accuracy, of_auroc, skill
+from madod.fitting.strangers import Strangers
 from madod.predict import Checked
 
 MORE = "add pictures to every class and domain"
 
 
-def doubts(folds: Sequence[Fold], outcome: Outcome, detector: str, *, choices: int, short: bool) -> Checked:
+def doubts(
+    folds: Sequence[Fold],
+    outcome: Outcome,
+    detector: str,
+    *,
+    choices: int,
+    short: bool,
+    strangers: Strangers | None = None,
+) -> Checked:
     """Return what held-out domains come to, and what is too near to guessing to rely on."""
     held = held_out(outcome)
     labels = skill([*_accuracies(folds)])
     unknowns = skill([*_aurocs(folds, detector)], choices)
+    met = _met(strangers) if strangers else None
     scratch = outcome.record.spec.pretrained is None
+    of_unknowns = [
+        said
+        for found, whom in ((unknowns, "a hidden class from the known ones"), (met, "yours from held-out pictures"))
+        if found
+        for said in _of_unknowns(found, whom, scratch=scratch, short=short)
+    ]
     return Checked(
         len([fold for fold in folds if not fold.failure]),
         labels.value if labels else None,
         unknowns.value if unknowns else None,
         tuple(_of_labels(held, labels, scratch=scratch, short=short)),
-        tuple(_of_unknowns(unknowns, scratch=scratch, short=short) if unknowns else _unmeasured(folds)),
+        tuple(of_unknowns if unknowns or met else _unmeasured(folds)),
     )
 
 
@@ -45,6 +61,14 @@ def _aurocs(folds: Sequence[Fold], detector: str) -> Iterator[Measured]:
             yield of_auroc(fold.auroc[detector], fold.pictures - fold.unknown, fold.unknown)
 
 
+def _met(strangers: Strangers) -> Skill | None:
+    """Return how well a person's own unknowns are told from held-out pictures of the training domains."""
+    if strangers.auroc is None:
+        return None
+    found = skill([of_auroc(strangers.auroc, strangers.held, len(strangers.scores))])
+    return found and found._replace(domains=0)
+
+
 def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short: bool) -> Iterator[str]:
     """Doubt labels everywhere, or in new domains only."""
     if held and held.doubt:
@@ -54,7 +78,7 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
         )
     elif unseen and unseen.doubt:
         yield (
-            f"do not rely on its labels in a new domain: {_where(unseen)} {_right(unseen)}; "
+            f"do not rely on its labels in a new domain: {_where(unseen)}{_right(unseen)}; "
             f"{_remedy(*_longer(short), scratch=scratch)}"
         )
 
@@ -68,12 +92,11 @@ def _unmeasured(folds: Sequence[Fold]) -> Iterator[str]:
         )
 
 
-def _of_unknowns(found: Skill, *, scratch: bool, short: bool) -> Iterator[str]:
+def _of_unknowns(found: Skill, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:
     if found.doubt:
-        told = "a hidden class from the known ones"
-        grade = f"it tells {told} little or no" if found.doubt == "weak" else f"it may tell {told} no"
+        grade = f"it tells {whom} little or no" if found.doubt == "weak" else f"it may tell {whom} no"
         yield (
-            f"do not rely on it to find unknowns: {_where(found)} {grade} better than a coin (AUROC {found.value:.3f}"
+            f"do not rely on it to find unknowns: {_where(found)}{grade} better than a coin (AUROC {found.value:.3f}"
             f"{_off(found, '.3f')}, a coin has 0.5); "
             f"{_remedy('try another detector (--detector)', *_longer(short), scratch=scratch)}"
         )
@@ -90,7 +113,9 @@ def _off(found: Skill, form: str) -> str:
 
 
 def _where(found: Skill) -> str:
-    return f"over {found.domains} held-out domains" if found.domains > 1 else "in the held-out domain"
+    if found.domains == 0:
+        return ""
+    return f"over {found.domains} held-out domains " if found.domains > 1 else "in the held-out domain "
 
 
 def _longer(short: bool) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from madod.fitting.check import fold as fold_of
 from madod.fitting.choose import Check, Wishes
 from madod.fitting.doubts import doubts
 from madod.fitting.prepare import Ready, fields_of, prepare
+from madod.fitting.strangers import Strangers, scored
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
@@ -38,12 +39,22 @@ class Fitted:
     detector: str
     check: Checked
     """What it comes to, and what not to rely on."""
+    strangers: Strangers | None
+    """What the finished model says of a person's own unknowns, where there are any."""
 
 
-def carry_out(ready: Ready, *, out: Path, waive_gate: bool = False, progress: Progress = silent) -> Fitted:
+def carry_out(
+    ready: Ready,
+    *,
+    out: Path,
+    unknowns: Path | None = None,
+    waive_gate: bool = False,
+    progress: Progress = silent,
+) -> Fitted:
     """Check, choose the detector from it where none is named, and train; killed, it goes on where it was.
 
-    What the check comes to is noted in the model; without one, what the domain kept apart comes to.
+    What the check comes to is noted in the model; without one, what the domain kept apart comes to. `unknowns` is a
+    folder of pictures that show nothing known: they are only scored, by the finished model.
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
     refuse_another(spec, out)
@@ -65,9 +76,10 @@ def carry_out(ready: Ready, *, out: Path, waive_gate: bool = False, progress: Pr
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
         choices = len(DETECTORS_OF_THE_PAPER) if folds and detector is None else 1
-        found = doubts(seen, outcome, ship, choices=choices, short=check == "short")
+        strangers = scored(load(out), unknowns) if unknowns else None
+        found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)
-    return Fitted(spec, outcome, folds, ship, found)
+    return Fitted(spec, outcome, folds, ship, found, strangers)
 
 
 def _refuse_inside(dataset: DomainDataset, out: Path) -> None:

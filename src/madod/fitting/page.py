@@ -11,7 +11,6 @@ from madod.evaluation.threshold import threshold
 from madod.fitting.check import KEEPS, Fold
 from madod.fitting.fit import Fitted
 from madod.fitting.prepare import Look
-from madod.fitting.strangers import Strangers
 from madod.predict import load
 from madod.report.train_page import Flagging, Training, Unseen, train_page
 from madod.storage import whole
@@ -19,9 +18,9 @@ from madod.storage import whole
 FILE = "report.html"
 
 
-def write_page(out: Path, look: Look, made: Fitted, strangers: Strangers | None) -> None:
+def write_page(out: Path, look: Look, made: Fitted) -> None:
     """Write `report.html`."""
-    outcome, record = made.outcome, made.outcome.record
+    outcome, record, strangers = made.outcome, made.outcome.record, made.strangers
     held = np.asarray(load(out).held_scores, dtype=np.float64)
     stored, source = outcome.evaluation.stored, outcome.split.source
     page = Training(
@@ -41,7 +40,7 @@ def write_page(out: Path, look: Look, made: Fitted, strangers: Strangers | None)
         mistaken=_mistaken(made.folds),
         detector=made.detector,
         threshold=record.thresholds[made.detector],
-        flagging=[_flagging(made, held, strangers, place) for place in range(len(KEEPS))],
+        flagging=[_flagging(made, held, place) for place in range(len(KEEPS))],
         held_scores=held,
         stranger_scores=np.asarray(strangers.scores if strangers else [], dtype=np.float64),
         stranger_folder=strangers.folder if strangers else "",
@@ -84,7 +83,7 @@ def _mistaken(folds: Sequence[Fold]) -> list[tuple[str, str, int]]:
     return [(true, taken, count) for (true, taken), count in total.most_common()]
 
 
-def _flagging(made: Fitted, held: NDArray[np.float64], strangers: Strangers | None, place: int) -> Flagging:
+def _flagging(made: Fitted, held: NDArray[np.float64], place: int) -> Flagging:
     at = threshold(held, KEEPS[place])
     rows = [fold.flagged[made.detector][place] for fold in made.folds if made.detector in fold.flagged]
     known, hidden = ([row[side] for row in rows if row[side] is not None] for side in (0, 1))
@@ -92,7 +91,7 @@ def _flagging(made: Fitted, held: NDArray[np.float64], strangers: Strangers | No
         known, hidden = _target_flagged(made, at)
     return Flagging(
         KEEPS[place], at, float((held > at).mean()), _mean(known), _mean(hidden),
-        strangers.flagged(at) if strangers else None,
+        made.strangers.flagged(at) if made.strangers else None,
     )  # fmt: skip
 
 

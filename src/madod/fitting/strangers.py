@@ -16,6 +16,8 @@ class Strangers(NamedTuple):
     scores: list[float]
     auroc: float | None
     """The chance that one of them scores above a held-out training picture."""
+    held: int
+    """How many held-out training pictures there are."""
     unreadable: tuple[str, ...]
 
     def flagged(self, threshold: float) -> float | None:
@@ -42,7 +44,7 @@ def scored(model: Model, folder: Path) -> Strangers:
     scores = [answer.score for answer in answers if not isinstance(answer, BadImage)]
     unreadable = tuple(str(answer) for answer in answers if isinstance(answer, BadImage))
     held = [] if model.held_scores is None else model.held_scores.tolist()
-    return Strangers(str(folder), scores, told_apart(held, scores), unreadable)
+    return Strangers(str(folder), scores, told_apart(held, scores), len(held), unreadable)
 
 
 def told_apart(known: list[float], unknown: list[float]) -> float | None:
