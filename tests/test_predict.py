@@ -231,3 +231,16 @@ def test_a_model_of_another_format_is_named(copy):
     card = json.loads((copy / "model.json").read_text(encoding="utf-8"))
     (copy / "model.json").write_text(json.dumps(card | {"format": 99}), encoding="utf-8")
     refused(copy, "format 99")
+
+
+def test_a_run_is_recorded_with_the_code_it_began_with_and_measures_what_it_ships(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("madod.benchmark.run.versions", lambda device: asked.append("versions") or {"commit": "first"})
+    spec = RunSpec("squares", None, (), "erm", 0, 0, 2, "small_cnn", "augment", 1, hparams("erm", {"batch": 4}))
+    made = run(
+        spec, Squares(), out=tmp_path, cache=tmp_path, device=torch.device("cpu"), detectors=("msp",), ship="knn",
+        progress=lambda stage, done, total: asked.append(stage),
+    )  # fmt: skip
+    assert asked[0] == "versions"
+    assert made.record.versions["commit"] == "first"
+    assert (set(made.record.thresholds), load(tmp_path).card.detector) == ({"msp", "knn"}, "knn")

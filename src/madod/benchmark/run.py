@@ -72,10 +72,12 @@ def run(
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
-    are those that the spec names; `ship` names the detector that goes with the saved model; `compiled` has networks
-    compiled however few the steps, for processes that do many such runs.
+    are those that the spec names; `ship` names the detector that goes with the saved model, measured like the others;
+    `compiled` has networks compiled however few the steps, for processes that do many such runs.
     """
+    detectors = tuple(dict.fromkeys((*detectors, ship)))
     refuse_misfits(spec, dataset, weights, detectors)
+    made_by = versions(device)  # now, while the code on disk is the code that runs
     fastest = compute(dataset.shape, device, spec.precision)
     reset_peaks(device)
     seconds: dict[str, float] = {}
@@ -111,7 +113,7 @@ def run(
         result = evaluate(net, parts, detectors)
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     judgement = made.judgement if made else None
-    made_by = versions(device) | ({"compiled": "yes"} if how.compiled else {})
+    made_by |= {"compiled": "yes"} if how.compiled else {}
     record = RunRecord(spec, result.metrics, result.thresholds, seconds, made_by, judgement, data, peaks(device))
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
