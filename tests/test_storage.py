@@ -1,5 +1,7 @@
 """Files on disk: whole or absent, and a sentence about those that are neither."""
 
+from pathlib import Path
+
 import pytest
 
 from madod.errors import InputError
@@ -18,3 +20,22 @@ def test_what_is_no_json_is_refused_by_its_name(tmp_path, bytes_there):
         file.write_bytes(bytes_there)
     with pytest.raises(InputError, match=r"facts\.json is not a whole JSON file \(.*\): make it again"):
         read_json(file)
+
+
+def test_a_file_that_may_not_be_read_need_not_be_made_again(tmp_path, monkeypatch):
+    def refused(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", "facts.json")
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(InputError, match=r"Permission denied.*: make it readable$"):
+        read_json(tmp_path / "facts.json", remedy="run it again")
+
+
+def test_a_refusal_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
+    def refused(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "write_text", refused)
+    with pytest.raises(PermissionError) as refusal:
+        write_json(tmp_path / "facts.json", {})
+    assert refusal.value.filename == str(tmp_path / "facts.json")

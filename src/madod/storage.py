@@ -32,6 +32,8 @@ def whole(path: Path) -> Iterator[Path]:
             raise NoSpaceError(
                 f"the disk is full: {path} could not be written; free some space and start again"
             ) from error
+        if error.filename == str(part):
+            error.filename = str(path)  # the name that people know
         raise
     finally:
         part.unlink(missing_ok=True)
@@ -48,7 +50,8 @@ def read_json(path: Path, what: str = "a whole JSON file", remedy: str = "make i
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not {what} ({error}): {remedy}") from error
+        mend = "make it readable" if isinstance(error, PermissionError) else remedy
+        raise InputError(f"{path} is not {what} ({error}): {mend}") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], facts: Mapping[str, str]) -> None:

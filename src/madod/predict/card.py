@@ -73,7 +73,7 @@ def read_card(home: Path, folder: Path | str) -> Card:
     except NotADirectoryError:
         raise InputError(f"{folder} is a file: give the folder of a model, as `madod train --out` makes it") from None
     except OSError as error:
-        raise InputError(f"{home / FACTS} cannot be read ({error.strerror}): train the model again") from error
+        raise InputError(f"{home / FACTS} cannot be read ({error.strerror}): {remedy(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{home / FACTS} is damaged or was changed by hand: it is not what a training writes; train the model again"
@@ -134,7 +134,12 @@ def sealed(home: Path, facts: dict[str, Any], name: str = WEIGHTS) -> str:
         with (home / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
     except OSError as error:
-        raise InputError(f"{home / name} cannot be read ({error.strerror}): train the model again") from error
+        raise InputError(f"{home / name} cannot be read ({error.strerror}): {remedy(error)}") from error
     if facts:
         digest.update(json.dumps(facts, sort_keys=True, ensure_ascii=False).encode())
     return digest.hexdigest()
+
+
+def remedy(error: OSError) -> str:
+    """Return what to do about a part of a model that the system does not hand out."""
+    return "make it readable" if isinstance(error, PermissionError) else "train the model again"
