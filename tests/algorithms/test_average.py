@@ -56,7 +56,7 @@ def test_a_killed_run_ends_with_the_same_mean(tmp_path):
 
 
 def test_a_share_above_one_is_refused():
-    with pytest.raises(InputError, match="--average 2 cannot be: it is a share"):
+    with pytest.raises(InputError, match="average cannot be 2: it has to be from 0 to 1"):
         toy_algorithm("erm", average=2)
 
 
