@@ -8,10 +8,11 @@ import pandas as pd
 from madod.report import words
 from madod.report.contact import jpeg_uri
 from madod.report.folders import Seen, seen
+from madod.report.frame import PLACE
 from madod.report.html import Markup, join, paragraph, section, table, tag
 from madod.report.order import detectors_in_order, methods_in_order
 from madod.report.results import marked
-from madod.report.showcase import PLACE, Place, folders_of, places
+from madod.report.showcase import Place, folders_of, places
 
 BUDGET = 960
 """Pictures on a page: with more cells, fewer of each."""

@@ -8,15 +8,16 @@ from typing import Any
 
 import pandas as pd
 
+from madod.benchmark.agenda import INNER
 from madod.benchmark.record import RECORD, lasting, no_record, read_record
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of
 from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
-INNER = "inner"
-"""Folder among the runs for those that only selection looks at."""
-CELL = ["dataset", "test_domain", "ood_classes", "seed"]
+PLACE = ["dataset", "test_domain", "ood_classes"]
+"""A cell: what methods are compared on."""
+CELL = [*PLACE, "seed"]
 """What two methods must share to be compared: a cell and its seed."""
 SPEC = ["dataset", "algorithm", "test_domain", "ood_classes", "seed"]
 MEASURES = ["auroc", "aupr", "base_rate", "fpr95", "oscr"]

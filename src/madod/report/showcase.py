@@ -11,10 +11,10 @@ from madod.benchmark.record import read_history
 from madod.errors import InputError, nearest
 from madod.report import plots, words
 from madod.report.folders import Seen, features, seen
+from madod.report.frame import PLACE
 from madod.report.html import Markup, join, panels, paragraph, section, tag
 from madod.report.order import detectors_in_order, methods_in_order
 
-PLACE = ["dataset", "test_domain", "ood_classes"]
 MOST = 6
 """Methods in one figure."""
 

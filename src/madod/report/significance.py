@@ -9,11 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from madod.report import words
+from madod.report.frame import PLACE
 from madod.report.measured import THREE, with_rows_beside
 from madod.report.order import methods_in_order
 from madod.report.table import MISSING, Row, Table, signed
 
-PLACE = ["dataset", "test_domain", "ood_classes"]
 COMPARED = (
     ("accuracy", "mean"),
     *((metric, name) for metric in ("auroc", "aupr") for name in (*THREE, "mean", "declared")),
