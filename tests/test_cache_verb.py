@@ -1,20 +1,29 @@
-"""`madod cache`: all that is kept is listed, only that is deleted, and nothing that somebody works on."""
+"""`madod cache`: all that is kept is listed, only that is deleted, and nothing that somebody is writing."""
 
 import zipfile
 
 import pytest
+import torch
 from filelock import FileLock
 
-from madod.benchmark.generator import generator
-from madod.cli.cache import HOLDS, amount, entries
+from madod.benchmark.record import RunSpec
+from madod.benchmark.run import hparams, run
+from madod.cli.cache import KINDS, amount, entries
 from madod.cli.main import main
-from madod.data.augment import NONE
 from madod.data.cache import decoded
 from madod.data.digits import Digits
 from madod.data.layout import unpacked
-from madod.data.split import split
-from madod.training import silent
 from tests.data.miniatures import picture
+
+ONE_OF_EACH = {"pictures": 2, "archives": 1, "generators": 1, "weights": 1}  # pictures and their index
+
+
+def trained(out, cache, steps=2, progress=lambda *_: None):
+    given = hparams("madod", {"tasks": 1, "shots": 1})
+    spec = RunSpec("digits", "ink", ("2",), "madod", steps=steps, translate_steps=1, hparams=given)
+    return run(
+        spec, Digits(), out=out, cache=cache, device=torch.device("cpu"), waive_gate=True, progress=progress
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -25,39 +34,62 @@ def cache(tmp_path):
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.write(photo, "a.png")
     unpacked(tmp_path / "packed.zip", cache / "images")
-    parts = split(Digits(), test_domain="ink", ood_classes=("2",))
-    generator(parts, steps=1, backbone="small_cnn", augment=NONE, cache=cache, progress=silent, waive=True)
+    trained(tmp_path / "run", cache)
     (cache / "weights").mkdir()
     (cache / "weights" / "resnet50-0676ba61.pth").write_bytes(b"12")
     (cache / "images" / "holiday.png").write_bytes(photo.read_bytes())
     return cache
 
 
+def counts(cache):
+    return {name: len(list(entries(cache, kind))) for name, kind in KINDS.items()}
+
+
 def test_every_kind_is_listed_and_only_ours_is_deleted(cache, capsys):
-    whole = {kind: [entry.name for entry in entries(cache, kind)] for kind in HOLDS}
-    assert {kind: len(names) for kind, names in whole.items()} == {
-        "pictures": 2, "archives": 1, "generators": 1, "weights": 1,
-    }  # fmt: skip
+    assert counts(cache) == ONE_OF_EACH
     assert main(["cache", "--cache", str(cache)]) == 0
     said = capsys.readouterr().out
     assert said.startswith(f"{cache}\n")
-    assert [line.split()[:2] for line in said.splitlines()[1:]] == [[kind, str(len(whole[kind]))] for kind in HOLDS]
+    assert [line.split()[:2] for line in said.splitlines()[1:]] == [[kind, str(n)] for kind, n in ONE_OF_EACH.items()]
 
     assert main(["cache", "--clear", "archives", "--cache", str(cache)]) == 0
-    assert {kind: len(list(entries(cache, kind))) for kind in HOLDS} == {
-        "pictures": 2, "archives": 0, "generators": 1, "weights": 1,
-    }  # fmt: skip
+    assert counts(cache) == ONE_OF_EACH | {"archives": 0}
     assert main(["cache", "--clear", "all", "--cache", str(cache)]) == 0
-    left = [file.relative_to(cache).as_posix() for file in cache.rglob("*") if file.is_file()]
-    assert left == ["images/holiday.png"]
+    assert counts(cache) == dict.fromkeys(ONE_OF_EACH, 0)
+    left = [file.name for file in cache.rglob("*") if file.is_file() and "lock" not in file.name]
+    assert left == ["holiday.png"]
 
 
-def test_what_a_process_works_on_is_left(cache, capsys):
-    (folder,) = entries(cache, "generators")
+def test_what_killed_processes_left_is_ours_too(tmp_path):
+    parts = ("images/" + 32 * "a" + ".part-123/images.npy", "images/unpacked-" + 16 * "b" + ".part/a.png",
+             "weights/resnet50-0676ba61.pth.deadbeef.part")  # fmt: skip
+    for name in parts:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"123")
+    assert counts(tmp_path) == {"pictures": 1, "archives": 1, "generators": 0, "weights": 1}
+    assert main(["cache", "--clear", "all", "--cache", str(tmp_path)]) == 0
+    assert not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_what_a_process_is_writing_is_left(cache, capsys):
+    (folder,) = entries(cache, KINDS["generators"])
     with FileLock(folder / "lock"):
         assert main(["cache", "--clear", "generators", "--cache", str(cache)]) == 0
     assert capsys.readouterr().out == "generators: 0.0 MB deleted; 1 in use were left\n"
     assert (folder / "generator.safetensors").exists()
+    with FileLock(cache / "images" / "something.lock"):  # somebody decodes, perhaps from what was unpacked
+        assert main(["cache", "--clear", "archives", "--cache", str(cache)]) == 0
+    assert counts(cache) == ONE_OF_EACH
+
+
+def test_a_training_is_none_the_worse_for_it(tmp_path):
+    def clear(stage, done, total):
+        if stage == "madod":
+            assert main(["cache", "--clear", "all", "--cache", str(tmp_path / "cache")]) == 0
+
+    assert trained(tmp_path / "run", tmp_path / "cache", steps=3, progress=clear).grid
+    assert (tmp_path / "run" / "record.json").exists()
+    assert counts(tmp_path / "cache")["generators"] == 0
 
 
 def test_a_cache_that_is_not_there(tmp_path, capsys, monkeypatch):

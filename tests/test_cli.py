@@ -124,6 +124,7 @@ def test_lists_hold_what_the_readme_promises(capsys):
         (["train", "x", "--out", "y", "--steps", "abc"], "--steps cannot be 'abc': it takes a whole number;"),
         (["serve", "x", "--port", "abc"], "--port cannot be 'abc': it takes a whole number;"),
         (["train", "x", "--out", "y", "--lr", "abc"], "--lr cannot be 'abc': it takes a number;"),
+        (["train", "x", "--out", "y", "--outer", "foo"], "--outer cannot be 'foo': it takes adam or sgd;"),
         (["train", "x", "--out", "y", "--check", "long"], "--check cannot be 'long': it takes full, none or short;"),
         (["train", "digts", "--out", "y"], "no dataset of that name (did you mean 'digits'?); there are: "),
         (

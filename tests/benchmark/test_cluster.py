@@ -1,6 +1,7 @@
 """The Ray engine: the same records as local processes, also when a node dies."""
 
 import json
+import shutil
 import sys
 import threading
 import time
@@ -59,6 +60,10 @@ def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray)
         assert not list(places.runs.rglob("token-*"))
     assert all((brought.runs / job.folder / "outputs.safetensors").exists() for job in jobs)
     assert not list(tmp_path.joinpath("cache").rglob("record.json"))  # nothing is left on the node
+    stale = brought.cache / "brought" / engine.common / jobs[0].folder  # whoever had asked for it was killed
+    shutil.copytree(brought.runs / jobs[0].folder, stale)
+    Cluster(brought, Request(), brought=True).close()
+    assert not stale.exists()
 
 
 def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):

@@ -73,9 +73,12 @@ def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_right_one(tmp_pat
 
 def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):
     plan = MINI.replace('["erm"]', '["scone"]').replace("hparams.erm]\nbatch = 8", "hparams.scone]\ncovariate = 0.95")
-    with pytest.raises(InputError, match=r"line 7: covariate 0\.95 and semantic 0\.1 cannot be together"):
+    with pytest.raises(InputError, match=r"line 7: scone on digits: covariate 0\.95 and semantic 0\.1 cannot "):
         expand(written(tmp_path, plan), None)
     assert expand(written(tmp_path, f"{plan}semantic = 0.05\n"), None)
+    swapped = MINI.replace("margin = 0 }", "margin_in = -3, margin_out = -8 }")
+    with pytest.raises(InputError, match=r"line 13: madod, CE only on digits: margin_in -3 is not below margin_out -8"):
+        expand(written(tmp_path, swapped), None)
 
 
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):

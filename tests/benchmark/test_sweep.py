@@ -20,11 +20,13 @@ from madod.benchmark.claim import BEAT, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.messages import Ended, Places
+from madod.benchmark.record import read_record
 from madod.benchmark.state import FAILURE, fail, finished, state
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.cli.sweeping import duration
+from madod.errors import InputError
 from madod.training import CHECKPOINT
 from tests.benchmark.plans import MINI, written
 
@@ -379,3 +381,8 @@ def test_a_worker_imports_nothing_that_only_reports_need():
 
 def test_durations_are_said_in_two_units():
     assert [duration(s) for s in (5, 59.7, 61, 3700)] == ["5 s", "1 min 00 s", "1 min 01 s", "1 h 01 min"]
+
+
+def test_a_folder_without_a_record_is_no_finished_run(tmp_path):
+    with pytest.raises(InputError, match=r"^there is no finished run in .*: it has no record\.json$"):
+        read_record(tmp_path)

@@ -57,4 +57,5 @@ def test_a_detector_may_be_declared_for_a_place():
     found = {"madod": {"": "ddu", "pacs/photo": "msp", "pacs/photo/dog": "knn"}, "": {"pacs": "energy"}}
     places = [("pacs", "photo", "dog"), ("pacs", "photo", "cat"), ("pacs", "sketch", "dog"), ("vlcs", "x", "dog")]
     assert [detector_of(found, ("madod",), place) for place in places] == ["knn", "msp", "ddu", "ddu"]
+    assert detector_of({"madod": {"pacs/photo": "msp"}, "": {"": "ddu"}}, ("madod",), places[2]) == "ddu"
     assert [detector_of(found, ("erm", "erm"), place) for place in places] == ["energy", "energy", "energy", ""]

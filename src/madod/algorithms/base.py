@@ -95,8 +95,13 @@ class Algorithm(nn.Module, ABC):
         return False
 
     @classmethod
+    def check_settings(cls, config: Any) -> None:
+        """Refuse settings that do not go together, before anything long starts."""
+
+    @classmethod
     def check(cls, config: Any, source: Pool) -> None:
-        """Refuse images, or settings, that the method cannot learn from, before anything long starts."""
+        """Refuse settings that do not go together, and images that the method cannot learn from."""
+        cls.check_settings(config)
 
     @property
     def augment(self) -> Transform:

@@ -173,13 +173,18 @@ class MADOD(Algorithm):
         return bool(config.invariance or config.outer_invariance)
 
     @classmethod
-    def check(cls, config: MadodConfig, source: Pool) -> None:
-        """Two classes have to be left when pseudo-unknown ones are held out, and m_I has to lie below m_O."""
+    def check_settings(cls, config: MadodConfig) -> None:
+        """m_I has to lie below m_O."""
         if config.margin_in >= config.margin_out:
             raise InputError(
                 f"margin_in {config.margin_in:g} is not below margin_out {config.margin_out:g}: known images are to "
                 "have the lower energies, so give a lower margin_in or a higher margin_out"
             )
+
+    @classmethod
+    def check(cls, config: MadodConfig, source: Pool) -> None:
+        """Two classes have to be left when pseudo-unknown ones are held out."""
+        super().check(config, source)
         Shelf(source).check(config.pseudo_units)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:

@@ -73,7 +73,8 @@ class Cluster:
         self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES)
         self.out: dict[Any, tuple[Job, ExitStack]] = {}
         self.at_once: list[Ended] = []
-        self.written: list[str] = []  # runs that came back: nodes need not keep theirs any more
+        records = places.runs.rglob(RECORD) if brought else ()
+        self.written = [str(file.parent.relative_to(places.runs)) for file in records]  # nodes need not keep theirs
 
     def slots(self) -> int:
         """Return how many runs the nodes that are there now can do at once."""
@@ -106,10 +107,12 @@ class Cluster:
             self.ray.cancel(task, force=True)
             stack.close()
         self.token.unlink(missing_ok=True)
-        if self.written:
-            self._tidy()
-        if self.ours:
-            self.ray.shutdown()
+        try:
+            if self.written:
+                self._tidy()
+        finally:
+            if self.ours:
+                self.ray.shutdown()
 
     def _end(self, task: Any) -> Ended:
         job, stack = self.out.pop(task)

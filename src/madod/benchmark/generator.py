@@ -59,7 +59,8 @@ class Generator:
 
     translate: nn.Module
     judgement: dict[str, Any]
-    grid: Path | None
+    grid: bytes | None
+    """A picture of restylings (PNG)."""
     waited: float = 0.0
     """Seconds that another process took to make it."""
     earlier: float = 0.0
@@ -108,18 +109,19 @@ def generator(
             net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
             label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
             verdict = _judge(munit, frozen, label, split.val, folder, JUDGED if large else 512)
+        translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
+        grid = (folder / "grid.png").read_bytes()
     bounds = Bounds()
     if not waive:
         gate(verdict, bounds)
     outcome = {**asdict(verdict), "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
-    translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
-    return Generator(translate, outcome, folder / "grid.png", waited, earlier)
+    return Generator(translate, outcome, grid, waited, earlier)
 
 
 def _kept(folder: Path) -> Judgement | None:
     """Return the judgement of a G that is in the cache; nothing where there is none, or it is damaged."""
     file = folder / "judgement.json"
-    if not file.exists():
+    if not all(there.exists() for there in (file, folder / "generator.safetensors", folder / "grid.png")):
         return None
     try:
         return Judgement(**read_json(file))

@@ -87,11 +87,14 @@ def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
         if lies.setdefault(name, folder) != folder:
             why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
             raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
-        for variant in plan.compared:
-            with toml.at(("datasets", k)):  # what fields have to be to each other shows when all are put together
+        for place, variant in enumerate(plan.compared, -len(plan.algorithms)):
+            try:
                 for entry, job in _runs(plan, stage, variant):
                     entries.append(entry)
                     jobs.setdefault(job.folder, job)
+            except InputError as error:  # what settings have to be to each other shows when all are put together
+                where = ("variants", place) if place >= 0 else ("datasets", k)
+                raise toml.refusal(where, f"{variant.label} on {name}: {error}") from error
     agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
     return agenda, list(jobs.values())
 
@@ -161,7 +164,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
     name = called(entry)
     for draw in range(plan.draws):
         blank = _blank(plan, stage, variant, draw, name)
-        _refuse_idle_control(blank, entry)
+        _refuse_misfits(blank, entry)
         for domain in domains:
             for seed in plan.seeds:
                 for group in unknown[seed]:
@@ -172,10 +175,12 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
                     yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
 
 
-def _refuse_idle_control(spec: RunSpec, entry: DatasetPlan) -> None:
-    """Refuse plain augmentation in place of G where the method needs either and the dataset allows none."""
+def _refuse_misfits(spec: RunSpec, entry: DatasetPlan) -> None:
+    """Refuse settings that do not go together, and plain augmentation in place of G where the dataset allows none."""
     method = ALGORITHMS[spec.algorithm]
-    if spec.translate == "augment" and entry.name in DATASETS and method.needs_translate(method.Config(**spec.hparams)):
+    config = method.Config(**spec.hparams)
+    method.check_settings(config)
+    if spec.translate == "augment" and entry.name in DATASETS and method.needs_translate(config):
         plain(DATASETS[entry.name].augmentation)
 
 

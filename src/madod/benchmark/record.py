@@ -98,6 +98,8 @@ class RunRecord:
 
 def read_record(folder: Path) -> dict[str, Any]:
     """Return a run's record as JSON has it; refuse a file that is none, by its name."""
+    if not (folder / RECORD).exists():
+        raise InputError(f"there is no finished run in {folder}: it has no {RECORD}")
     facts = read_json(folder / RECORD, *NO_RECORD)
     for part in ("spec", "metrics", "thresholds", "seconds"):
         if not isinstance(facts, dict) or not isinstance(facts.get(part), dict):

@@ -1,7 +1,6 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -47,7 +46,7 @@ class Outcome:
     split: Split
     evaluation: Evaluation
     history: History
-    grid: Path | None
+    grid: bytes | None
 
 
 def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
@@ -161,7 +160,7 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     Model(net.cpu(), result.detectors[ship], card, result.held[ship], gallery).save(out / "model")
     if outcome.grid is not None:
         with whole(out / GRID) as part:
-            shutil.copyfile(outcome.grid, part)
+            part.write_bytes(outcome.grid)
     record.save(out)
     (out / CHECKPOINT).unlink(missing_ok=True)
 
@@ -191,7 +190,7 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
     grid = out / GRID
-    return Outcome(record, parts, result, read_history(out), grid if grid.exists() else None)
+    return Outcome(record, parts, result, read_history(out), grid.read_bytes() if grid.exists() else None)
 
 
 def setting(

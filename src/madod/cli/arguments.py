@@ -63,7 +63,7 @@ def sentence(panel: str, verb: str) -> str:
     reason = " ".join(line for line in said if "full helptext" not in line)
     for aside in (". Got errors:", " Argument helptext:", f" madod {verb} --help"):
         reason = reason.partition(aside)[0]
-    reason = f"{reason[:1].lower()}{reason[1:]}".rstrip(".")
+    reason = f"{reason[:1].lower()}{reason[1:]}".rstrip(". ")
     for pattern, reworded in REWORDED:
         if found := re.fullmatch(pattern, reason):
             reason = reworded(found)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -15,25 +15,37 @@ from madod.errors import InputError
 
 ABOUT = """Show what the cache holds, or empty it.
 
-Everything in it is made again, or fetched again, when it is next needed. What another process is at work on is left.
-Only what madod itself put there is ever deleted."""
+Everything in it is made again, or fetched again, when it is next needed. What another process is writing is left. Only
+what madod itself put there is ever deleted."""
 
-Kind = Literal["pictures", "archives", "generators", "weights", "all"]
-HOLDS = {
-    "pictures": ("images", r"[0-9a-f]{32}|index-[0-9a-f]{16}\.json", "decoded once, for every size that was asked for"),
-    "archives": ("images", r"unpacked-[0-9a-f]{16}", "datasets that came packed, unpacked"),
-    "generators": ("generators", r"[0-9a-f]{20}", "trained G's with their judges"),
-    "weights": ("weights", r"[a-z0-9_]+-[0-9a-f]{8}\.pth", "pretrained networks that were fetched"),
+
+class Kind(NamedTuple):
+    """One kind of thing that is kept: the folder in the cache, what names in it look like, and what it is."""
+
+    folder: str
+    name: str
+    what: str
+
+
+KINDS = {
+    "pictures": Kind("images", r"[0-9a-f]{32}(\.part-\d+)?|index-[0-9a-f]{16}\.json", "decoded once, for every size"),
+    "archives": Kind("images", r"unpacked-[0-9a-f]{16}(\.part)?", "datasets that came packed, unpacked"),
+    "generators": Kind("generators", r"[0-9a-f]{20}", "trained G's with their judges"),
+    "weights": Kind("weights", r"[\w-]+-[0-9a-f]{8}\.pth(\..*part)?", "pretrained networks that were fetched"),
 }
-"""By kind: the folder in the cache, what names in it look like, and what it is."""
+LOCK = "lock"
+"""In a folder that is made by one process at a time; elsewhere locks lie beside what they protect, as `*.lock`."""
 
 
 @dataclass(frozen=True)
 class Cache:
     """Which cache, and what of it to delete."""
 
-    clear: Annotated[Kind | None, left_open("KIND")] = None
-    """Delete the pictures, archives, generators or weights in it, or all of them."""
+    clear: Annotated[
+        Literal["pictures", "archives", "generators", "weights", "all"] | None,
+        left_open("pictures|archives|generators|weights|all"),
+    ] = None
+    """Delete what is in it of a kind, or all of it."""
     cache: Annotated[Path | None, left_open("DIR")] = None
     """The cache folder; by default your own."""
 
@@ -45,23 +57,28 @@ def main(arguments: Sequence[str]) -> int:
     if how.cache is not None and not cache.is_dir():
         raise InputError(f"there is no folder {cache}: name the cache folder that other verbs were given")
     sys.stdout.write(f"{cache}\n" if how.clear is None else "")
-    for kind, (_, _, what) in HOLDS.items():
-        there = list(entries(cache, kind))
+    for name, kind in KINDS.items():
+        there = {entry: size(entry) for entry in entries(cache, kind)}
         if how.clear is None:
-            sys.stdout.write(f"  {kind:10}  {len(there):5,}  {amount(sum(map(size, there))):>10}  {what}\n")
-        elif how.clear in (kind, "all"):
-            sizes = {entry: size(entry) for entry in there}
+            sys.stdout.write(f"  {name:10}  {len(there):5,}  {amount(sum(there.values())):>10}  {kind.what}\n")
+        elif how.clear in (name, "all"):
             gone = [entry for entry in there if deleted(entry)]
             left = f"; {len(there) - len(gone)} in use were left" if len(gone) < len(there) else ""
-            sys.stdout.write(f"{kind}: {amount(sum(sizes[entry] for entry in gone))} deleted{left}\n")
+            sys.stdout.write(f"{name}: {amount(sum(there[entry] for entry in gone))} deleted{left}\n")
     return 0
 
 
-def entries(cache: Path, kind: str) -> Iterator[Path]:
-    """Yield what a cache holds of a kind."""
-    folder, pattern, _ = HOLDS[kind]
-    if (cache / folder).is_dir():
-        yield from sorted(entry for entry in (cache / folder).iterdir() if re.fullmatch(pattern, entry.name))
+def entries(cache: Path, kind: Kind) -> Iterator[Path]:
+    """Yield what a cache holds of a kind; a lock alone is nothing."""
+    folder = cache / kind.folder
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if re.fullmatch(kind.name, entry.name) and (entry.is_file() or content(entry)):
+            yield entry
+
+
+def content(folder: Path) -> list[Path]:
+    """Return what is in a folder beside its lock."""
+    return [entry for entry in folder.iterdir() if entry.name != LOCK]
 
 
 def size(entry: Path) -> int:
@@ -76,16 +93,18 @@ def amount(size: int) -> str:
 
 
 def deleted(entry: Path) -> bool:
-    """Delete an entry with its lock, unless a process holds it."""
-    inside = entry / "lock"
-    lock = inside if inside.exists() else entry.with_suffix(".lock")
+    """Delete an entry, unless a process is writing it or what is beside it; locks stay, for others may wait at them."""
+    inside = entry / LOCK
     try:
-        with FileLock(lock, blocking=False):
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
+        for lock in [inside] if inside.exists() else entry.parent.glob("*.lock"):
+            with FileLock(lock, blocking=False):
+                pass
     except Timeout:
         return False
-    lock.unlink(missing_ok=True)
+    if not inside.exists():
+        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        return True
+    with FileLock(inside):
+        for part in content(entry):
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
     return True

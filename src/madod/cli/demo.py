@@ -112,7 +112,7 @@ def page_of(how: Demo, outcomes: dict[str, "Outcome"], seconds: dict[str, Any]) 
         cells=tuple(cell_of(outcome) for outcome in outcomes.values()),
         images=target.stored(torch.arange(len(target), device=target.device)).permute(0, 2, 3, 1).cpu().numpy(),
         samples=samples,
-        grid_png=madod.grid.read_bytes() if madod.grid else None,
+        grid_png=madod.grid,
         translation={name: Gauge(judged[name], least) for name, least in judged.get("bounds", {}).items()},
         seconds=seconds,
         versions=madod.record.versions,

@@ -56,8 +56,9 @@ class Train:
     ood_folder: Annotated[Path | None, left_open("DIR")] = None
     """Pictures of your own that show nothing known: never trained on, only scored in the end."""
     check: Annotated[Literal["short", "full", "none"] | None, left_open("short|full|none")] = None
-    """Hold every domain out once, with a class hidden: short takes a quarter of the steps a domain and no G, full as
-    long as the training itself; short for a folder of your own without --test-domain and --ood-class, else none."""
+    """Hold every domain out once, with a class hidden: short takes a quarter of the steps a domain, and plain
+    augmentation for G where it can stand in, full as long as the training itself; short for a folder of your own
+    without --test-domain and --ood-class, else none."""
     detector: Annotated[str | None, left_open("NAME")] = None
     """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, or
     energy."""

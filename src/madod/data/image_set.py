@@ -25,6 +25,8 @@ class ImageSet(Published):
     """Names of folders and archives in which the set circulates, in lower case; all of them are looked into."""
     also: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Other names, in lower case, that circulate for a domain or a class."""
+    passed_over: ClassVar[tuple[str, ...]] = ()
+    """Classes of the published dataset, in lower case, that are left out on purpose."""
     parts: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Folders between domain and class that together hold the domain; the first group that is there counts."""
     wanted: ClassVar[str]
@@ -97,7 +99,7 @@ class ImageSet(Published):
             inner = _within(group, between)
             if inner and inner[0].lower() in labels:
                 pictures.append(LabelledFile(domain, labels[inner[0].lower()], file))
-            else:
+            elif not inner or inner[0].lower() not in self.passed_over:
                 others["/".join(between) or "."] += 1
         if not pictures:
             raise InputError(f"{self.name} has no pictures in {folder}: {self.wanted}")

@@ -28,9 +28,12 @@ def doubts(
     scratch = outcome.record.spec.pretrained is None
     of_unknowns = [
         said
-        for found, whom in ((unknowns, "a hidden class from the known ones"), (met, "yours from held-out pictures"))
+        for found, where, whom in (
+            (unknowns, _where(unknowns), "a hidden class from the known ones"),
+            (met, "", "yours from held-out pictures"),
+        )
         if found
-        for said in _of_unknowns(found, whom, scratch=scratch, short=short)
+        for said in _of_unknowns(found, where, whom, scratch=scratch, short=short)
     ]
     return Checked(
         len([fold for fold in folds if not fold.failure]),
@@ -65,8 +68,7 @@ def _met(strangers: Strangers) -> Skill | None:
     """Return how well a person's own unknowns are told from held-out pictures of the training domains."""
     if strangers.auroc is None:
         return None
-    found = skill([of_auroc(strangers.auroc, strangers.held, len(strangers.scores))])
-    return found and found._replace(domains=0)
+    return skill([of_auroc(strangers.auroc, strangers.held, len(strangers.scores))])
 
 
 def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short: bool) -> Iterator[str]:
@@ -92,11 +94,11 @@ def _unmeasured(folds: Sequence[Fold]) -> Iterator[str]:
         )
 
 
-def _of_unknowns(found: Skill, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:
+def _of_unknowns(found: Skill, where: str, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:
     if found.doubt:
         grade = f"it tells {whom} little or no" if found.doubt == "weak" else f"it may tell {whom} no"
         yield (
-            f"do not rely on it to find unknowns: {_where(found)}{grade} better than a coin (AUROC {found.value:.3f}"
+            f"do not rely on it to find unknowns: {where}{grade} better than a coin (AUROC {found.value:.3f}"
             f"{_off(found, '.3f')}, a coin has 0.5); "
             f"{_remedy('try another detector (--detector)', *_longer(short), scratch=scratch)}"
         )
@@ -112,10 +114,8 @@ def _off(found: Skill, form: str) -> str:
     return f" give or take {format(found.margin * (1 - found.guess), form)}" if found.doubt == "chance" else ""
 
 
-def _where(found: Skill) -> str:
-    if found.domains == 0:
-        return ""
-    return f"over {found.domains} held-out domains " if found.domains > 1 else "in the held-out domain "
+def _where(found: Skill | None) -> str:
+    return f"over {found.domains} held-out domains " if found and found.domains > 1 else "in the held-out domain "
 
 
 def _longer(short: bool) -> tuple[str, ...]:

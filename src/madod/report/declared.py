@@ -39,10 +39,10 @@ def _by_place(value: Any) -> dict[str, str]:
 
 
 def detector_of(found: Declared, methods: Sequence[str], place: Sequence[str]) -> str:
-    """Return what is declared for the first of these names of a method, at the nearest place; "" where nothing is."""
+    """Return what is declared under the first of a method's names that has a word for the place; "" where none has."""
     nearest = ["/".join(place[:depth]) for depth in range(len(place), -1, -1)]
-    mine = next((found[name] for name in (*methods, "") if name in found), {})
-    return next((mine[where] for where in nearest if where in mine), "")
+    declared = (found[name] for name in (*methods, "") if name in found)
+    return next((names[where] for names in declared for where in nearest if where in names), "")
 
 
 def declared_rows(tested: pd.DataFrame) -> pd.DataFrame:
