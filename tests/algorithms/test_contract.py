@@ -245,3 +245,11 @@ def unseen_accuracy(name, steps=300):
 @everyone
 def test_learns_what_carries_over_to_an_unseen_domain(name):
     assert unseen_accuracy(name) >= unseen_accuracy("erm") - 0.05
+
+
+@pytest.mark.parametrize("value", ["1e-3", None, [1], float("nan")])
+@pytest.mark.parametrize("name", ["lr", "margin_in"])
+def test_a_setting_that_is_no_number_is_refused(name, value):
+    with pytest.raises(InputError, match=f"^{name} cannot be .*: it has to be "):
+        ALGORITHMS["madod"].Config(**{name: value})
+    assert ALGORITHMS["madod"].Config(**{name: np.float64(-20.0 if name == "margin_in" else 1e-3)})

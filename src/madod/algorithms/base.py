@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -58,8 +59,10 @@ class BaseConfig:
         """Refuse a value that a field cannot have, whatever the others are."""
         config: Any = cls  # mypy takes no class of dataclasses for hashable, which a cache asks for
         bound = bounds(config).get(name)
-        if not (bound.admits(value) if bound else type(value) is not float or math.isfinite(value)):
-            raise InputError(f"{name} cannot be {value}: it has to be {bound or 'a finite number'}")
+        if type(config.__dataclass_fields__[name].default) not in (int, float):
+            return  # a switch or a word
+        if not isinstance(value, Real) or not (bound.admits(float(value)) if bound else math.isfinite(value)):
+            raise InputError(f"{name} cannot be {value!r}: it has to be {bound or 'a finite number'}")
 
 
 class Algorithm(nn.Module, ABC):
