@@ -4,6 +4,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
@@ -95,16 +96,13 @@ def amount(size: int) -> str:
 def deleted(entry: Path) -> bool:
     """Delete an entry, unless a process is writing it or what is beside it; locks stay, for others may wait at them."""
     inside = entry / LOCK
-    try:
-        for lock in [inside] if inside.exists() else entry.parent.glob("*.lock"):
-            with FileLock(lock, blocking=False):
-                pass
-    except Timeout:
-        return False
-    if not inside.exists():
-        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        return True
-    with FileLock(inside):
-        for part in content(entry):
+    locks, parts = ([inside], content(entry)) if inside.exists() else (entry.parent.glob("*.lock"), [entry])
+    with ExitStack() as held:
+        try:
+            for lock in locks:
+                held.enter_context(FileLock(lock, blocking=False))
+        except Timeout:
+            return False
+        for part in parts:
             shutil.rmtree(part) if part.is_dir() else part.unlink()
     return True
