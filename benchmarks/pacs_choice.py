@@ -2,11 +2,13 @@
 
     python benchmarks/pacs_choice.py --root DATA --out results/pacs/choice --device cuda --workers 6
 
-For an unseen domain T a fold leaves T and one more domain S out, trains on the two that are left, and tests on S. Of
-the classes only dog, elephant, giraffe and horse are there, which no cell hides; one of them is unknown in the fold. G
-sees the fold's two sources and three known classes; its gate is waived, its retention and diversity are in the rows.
-One training on a pair of domains serves two folds, each of the other two domains being tested for the sake of the last
-one; a plan with inner folds would train twice as often. Pictures are 128 px wide, to be quick.
+For an unseen domain T a fold leaves T and one more domain S out, trains on the two that are left, and tests on S. It
+trains on three of dog, elephant, giraffe and horse, which no cell hides; the fourth is unknown, and so are guitar,
+house and person, each measured by itself. A cell that hides the guitar in T looks at the folds without T, and there at
+all unknown classes but the guitar. G sees the fold's two sources and three known classes; its gate is waived, its
+retention and diversity are in the rows. One training on a pair of domains serves two folds, each of the other two
+domains being tested for the sake of the last one; a plan with inner folds would train twice as often. Pictures are
+128 px wide, to be quick.
 
 DATA holds PACS and `weights/resnet50_imagenet_v1.safetensors`. What is in OUT is not done again. `--settings` takes
 some by name, `--average 0` ships the last weights instead of the mean of the last half of the steps, and `--repeat 1`
@@ -19,7 +21,6 @@ import multiprocessing
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations, count
 from pathlib import Path
@@ -31,8 +32,6 @@ PAIRS = tuple(combinations(DOMAINS, 2))
 ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
-LOGITS = ("msp", "energy")
-ADAPTATIONS = (3, 10, 30)
 SIZE, SEED = 128, 0
 Row = dict[str, Any]
 BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
@@ -63,8 +62,8 @@ STEADY = {"lr": 5e-5, "outer_invariance": 1.0}
 SWIFT = {"lr": 1e-4, "outer_invariance": 1.0, "inner_lr": 1e-2}
 NEAR = {"margin_in": -6.0, "margin_out": -3.0}
 OWN = STEADY | {"own_outputs": True}
-LARGE = STEADY | {"margin": 0.01, "shots": 12}  # tasks as large as a cell's
-PLAIN = LARGE | {"all_class": 1.0}
+PLAIN = OWN | NEAR | {"shots": 12, "all_class": 1.0}  # tasks as large as a cell's
+RESTYLED = PLAIN | {"restyled_risk": True}
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
@@ -88,13 +87,16 @@ SETTINGS = {
     "+ outer R_GI 1, own outputs, margin 0.01, lr 3e-5, inner rate 1e-2": Trial(
         "madod", 300, OWN | {"margin": 0.01, "lr": 3e-5, "inner_lr": 1e-2}
     ),
-    "large, both ways": Trial("madod", 300, LARGE | {"both_ways": True}),
-    "large, all classes": Trial("madod", 300, PLAIN),
-    "large, all classes, own outputs, margins -6 and -3": Trial("madod", 300, PLAIN | OWN | NEAR | {"margin": 0.1}),
-    "large, all classes, without R_OOD": Trial("madod", 300, PLAIN | {"margin": 0.0}),
-    "large, all classes, without R_GI": Trial("madod", 300, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
-    "large, all classes, 600 steps": Trial("madod", 600, PLAIN),
-    "large, all classes, G of 1500 steps": Trial("madod", 300, PLAIN, 1500),
+    "all classes": Trial("madod", 300, PLAIN),
+    "all classes, restyled": Trial("madod", 300, RESTYLED),
+    "all classes, restyled, margins -10 and -8, weight 0.01": Trial(
+        "madod", 300, RESTYLED | {"margin_in": -10.0, "margin_out": -8.0, "margin": 0.01}
+    ),
+    "all classes, restyled, 2 tasks, 600 steps": Trial("madod", 600, RESTYLED | {"tasks": 2}),
+    "all classes, restyled, weight 3": Trial("madod", 300, RESTYLED | {"all_class": 3.0}),
+    "all classes, restyled, without R_OOD": Trial("madod", 300, RESTYLED | {"margin": 0.0}),
+    "all classes, without R_GI": Trial("madod", 300, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
+    "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
 }
 
 
@@ -157,8 +159,9 @@ def work(job: Job) -> None:
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
     folds = {}
     for held, unseen in (others, others[::-1]):
-        view = Without(whole, (unseen,), HIDDEN)
-        folds[held] = Split(*(part.to(device) for part in split(view, test_domain=held, ood_classes=(unknown,))))
+        view = Without(whole, (unseen,), ())
+        parts = split(view, test_domain=held, ood_classes=(unknown, *HIDDEN))
+        folds[held] = Split(*(part.to(device) for part in parts))
     first = folds[others[0]]
     how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
     trials = {name: SETTINGS[name] for name in job.left}
@@ -176,12 +179,11 @@ def work(job: Job) -> None:
         way = how.over(steps, least=trial.method.compile_from)
         make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
-        net, other_heads = learner.deploy(first.source, rng), adaptations(learner, first.source)
+        net = learner.deploy(first.source, rng)
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
         rows = [
             {"setting": name, **job.facts, "held": held, "unseen": unseen, "unknown": unknown}
-            | measured(net, folds[held], DETECTORS) | judged | cost
-            | {"adaptations": {key: measured(other, folds[held], LOGITS) for key, other in other_heads.items()}}
+            | measured(net, folds[held], unknown) | judged | cost
             for held, unseen in (others, others[::-1])
         ]  # fmt: skip
         write_json(job.file, [*rows_of(job.file), *rows])
@@ -215,81 +217,135 @@ def trained(
     return learner, rng
 
 
-def adaptations(learner: Any, source: Any) -> dict[str, Any]:
-    """Return MADOD's network after other all-class adaptations: of 25 images a class and domain, by steps."""
-    import numpy as np
-
-    given, found = learner.config, {}
-    for steps in ADAPTATIONS if hasattr(given, "adapt_steps") else ():
-        learner.config = replace(given, adapt_shots=25, adapt_steps=steps)
-        found[f"25 x {steps}"] = learner.deploy(source, np.random.default_rng(SEED))
-    learner.config = given
-    return found
-
-
-def measured(net: Any, fold: Any, detectors: Sequence[str]) -> dict[str, Any]:
-    """Return accuracy on the held and on the source domains, and every detector's AUROC and AUPR."""
+def measured(net: Any, fold: Any, unknown: str) -> Row:
+    """Return accuracy on the held and on the source domains, and what every detector makes of each unknown class."""
     from madod.evaluation.evaluate import evaluate
+    from madod.evaluation.metrics import aupr, auroc, base_rate
 
-    found = evaluate(net, fold, detectors).metrics
-    numbers = {name: {key: round(found[name][key], 4) for key in ("auroc", "aupr")} for name in detectors}
-    return {
-        "accuracy": round(found["accuracy"], 4), "val_accuracy": round(found["val_accuracy"], 4),
-        "base_rate": round(found[detectors[0]]["base_rate"], 4), **numbers,
-    }  # fmt: skip
-
-
-def table(rows: Iterable[Row]) -> str:
-    """Return all settings over all folds, then for each unseen domain what its own folds alone would choose."""
-    rows = list(rows)
-    kinds = sorted({(list(SETTINGS).index(row["setting"]), -row["average"], row["repeat"]) for row in rows})
-    head = ["setting", "folds", "accuracy", "on sources", *(f"{name}: AUROC / AUPR" for name in DETECTORS)]
-    lines = ["| " + " | ".join(head) + " |", "| --- " * len(head) + "|"]
-    for place, average, repeat in kinds:
-        name = list(SETTINGS)[place]
-        mine = [row for row in rows if (row["setting"], -row["average"], row["repeat"]) == (name, average, repeat)]
-        cells = [f"{mean(mine, d, 'auroc'):.1f} / {mean(mine, d, 'aupr'):.1f}" for d in DETECTORS]
-        plain = [f"{mean(mine, key):.1f}" for key in ("accuracy", "val_accuracy")]
-        label = name + (", once more" if repeat else "") + (", last weights" if not average else "")
-        lines.append("| " + " | ".join([label, str(len(mine)), *plain, *cells]) + " |")
-    lines += ["", "| unseen | method | best by accuracy + AUROC | accuracy | AUROC |", "| --- " * 5 + "|"]
-    for unseen in (*DOMAINS, None):
-        for algorithm in ("madod", "erm"):
-            if found := best(rows, unseen, algorithm):
-                setting, detector, right, auroc = found
-                lines.append(f"| {unseen or 'any'} | {algorithm} | {setting}; {detector} | {right:.1f} | {auroc:.1f} |")
-    return "\n".join(lines) + "\n"
+    found = evaluate(net, fold, DETECTORS)
+    known, units = (fold.target.y >= 0).cpu(), fold.target.u.cpu()
+    by_class: dict[str, Row] = {}
+    for name in (unknown, *HIDDEN):
+        strange = units == fold.target.units.index(name)
+        seen = known | strange
+        numbers: Row = {
+            detector: {"auroc": auroc(scores[seen], strange[seen]), "aupr": aupr(scores[seen], strange[seen])}
+            for detector, scores in found.scores.items()
+        }
+        by_class[name] = rounded(numbers | {"base_rate": base_rate(strange[seen])})
+    right = rounded({key: found.metrics[key] for key in ("accuracy", "val_accuracy")})
+    return right | by_class.pop(unknown) | {"others": by_class}
 
 
-def declaration(rows: Sequence[Row]) -> dict[str, Row]:
-    """Return for each method the setting and the detector that all folds together speak for."""
-    found = {algorithm: best(rows, None, algorithm) for algorithm in ("madod", "erm")}
-    return {
-        algorithm: {"detector": pick[1], "setting": pick[0], "accuracy": pick[2], "auroc": pick[3]}
-        for algorithm, pick in found.items()
-        if pick
-    }
+def rounded(numbers: Row) -> Row:
+    """Return numbers with four digits."""
+    return {key: rounded(value) if isinstance(value, dict) else round(value, 4) for key, value in numbers.items()}
 
 
-def best(rows: Sequence[Row], unseen: str | None, algorithm: str) -> tuple[str, str, float, float] | None:
-    """Return the complete setting and the detector with the highest sum over an unseen domain's folds; None: over all.
+class Cell(NamedTuple):
+    """What a choice is made for: a domain and a class that it may not look at."""
 
-    The sum is that of accuracy and AUROC; both come along, in percent.
-    """
+    unseen: str
+    hidden: str
+
+    @property
+    def place(self) -> str:
+        """How tables and `detector.json` name it."""
+        return f"pacs/{self.unseen}/{self.hidden}"
+
+    def auroc(self, row: Row, detector: str) -> float:
+        """Return the mean over the unknown classes that the cell knows, or that no cell hides."""
+        others = [row["others"][name] for name in HIDDEN if name != self.hidden]
+        return fmean(seen[detector]["auroc"] for seen in (row, *others))
+
+
+CELLS = tuple(Cell(unseen, hidden) for unseen in DOMAINS for hidden in HIDDEN)
+
+
+class Pick(NamedTuple):
+    """The setting and the detector with the highest sum of accuracy and AUROC, both in percent."""
+
+    setting: str
+    detector: str
+    accuracy: float
+    auroc: float
+
+
+def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
+    """Return what the folds of a cell speak for, among the settings that all of them have seen."""
     seen = [
         row
         for row in rows
-        if unseen in (None, row["unseen"]) and row["average"] and SETTINGS[row["setting"]].algorithm == algorithm
+        if "others" in row
+        and row["unseen"] == cell.unseen
+        and row["average"]
+        and SETTINGS[row["setting"]].algorithm == algorithm
     ]
     groups = {name: [row for row in seen if row["setting"] == name] for name in {row["setting"] for row in seen}}
     folds = {name: {(*row["sources"], row["held"]) for row in group} for name, group in groups.items()}
     found = [
-        (name, detector, mean(group, "accuracy"), mean(group, detector, "auroc"))
-        for name, group in groups.items()
+        Pick(name, detector, mean(group, "accuracy"), 100 * fmean(cell.auroc(row, detector) for row in group))
+        for name, group in sorted(groups.items())
         if len(folds[name]) == max(map(len, folds.values()))
         for detector in DETECTORS
     ]
-    return max(found, key=lambda entry: entry[2] + entry[3], default=None)
+    return max(found, key=lambda pick: pick.accuracy + pick.auroc, default=None)
+
+
+def declaration(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
+    """Return for each method the setting and the detector of every cell."""
+    picks = {name: {cell.place: best(rows, cell, name) for cell in CELLS} for name in ("madod", "erm")}
+    return {
+        name: {
+            fact: {place: getattr(pick, fact) for place, pick in found.items() if pick}
+            for fact in ("detector", "setting")
+        }
+        for name, found in picks.items()
+    }
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Return all settings over all folds, by the animal and by all unknown classes, then what every cell chooses."""
+    rows = list(rows)
+    by_animal = [f"{name}: AUROC / AUPR" for name in DETECTORS]
+    lines = heading("setting", "folds", "accuracy", "on sources", *by_animal)
+    for label, mine in kinds(rows).items():
+        plain = [f"{mean(mine, key):.1f}" for key in ("accuracy", "val_accuracy")]
+        cells = [f"{mean(mine, d, 'auroc'):.1f} / {mean(mine, d, 'aupr'):.1f}" for d in DETECTORS]
+        lines.append(line(label, len(mine), *plain, *cells))
+    lines += ["", *heading("setting", "folds", "accuracy", *(f"{name}: AUROC" for name in DETECTORS))]
+    for label, mine in kinds([row for row in rows if "others" in row]).items():
+        unknown = [seen for row in mine for seen in (row, *row["others"].values())]
+        cells = [f"{mean(unknown, d, 'auroc'):.1f}" for d in DETECTORS]
+        lines.append(line(label, len(mine), f"{mean(mine, 'accuracy'):.1f}", *cells))
+    lines += ["", *heading("unseen", "hidden", "method", "best by accuracy + AUROC", "accuracy", "AUROC")]
+    for cell in CELLS:
+        for algorithm in ("madod", "erm"):
+            if pick := best(rows, cell, algorithm):
+                chosen = f"{pick.setting}; {pick.detector}"
+                lines.append(line(*cell, algorithm, chosen, f"{pick.accuracy:.1f}", f"{pick.auroc:.1f}"))
+    return "\n".join(lines) + "\n"
+
+
+def kinds(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Return the rows by what was trained, settings in their order."""
+    found: dict[tuple[int, float, int], list[Row]] = {}
+    for row in rows:
+        found.setdefault((list(SETTINGS).index(row["setting"]), -row["average"], row["repeat"]), []).append(row)
+    return {
+        list(SETTINGS)[place] + (", once more" if repeat else "") + ("" if average else ", last weights"): mine
+        for (place, average, repeat), mine in sorted(found.items(), key=lambda kind: kind[0])
+    }
+
+
+def heading(*names: str) -> list[str]:
+    """Return the first two lines of a table."""
+    return [line(*names), "| --- " * len(names) + "|"]
+
+
+def line(*cells: object) -> str:
+    """Return a line of a table."""
+    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 def mean(rows: Sequence[Row], key: str, inner: str | None = None) -> float:
@@ -307,7 +363,7 @@ def main() -> None:
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
     parser.add_argument("--average", type=float, default=0.5)
     parser.add_argument("--repeat", type=int, default=0)
-    parser.add_argument("--declare", type=Path, metavar="FILE", help="write what all folds together speak for")
+    parser.add_argument("--declare", type=Path, metavar="FILE", help="write what the folds of each cell speak for")
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
     if how.root is not None:

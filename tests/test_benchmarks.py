@@ -108,29 +108,47 @@ def test_the_colored_mnist_table_is_made_from_its_records():
 
 
 def fold(
-    setting: str, sources: tuple[str, str], held: str, unseen: str, right: float, auroc: float
+    setting: str, sources: tuple[str, str], held: str, unseen: str, right: float, auroc: float, guitar: float = 0.5
 ) -> dict[str, object]:
-    numbers = {name: {"auroc": 0.5, "aupr": 0.2} for name in program("pacs_choice").DETECTORS}
+    """A row whose unknown animal and hidden classes the neighbours tell by `auroc`, the guitar apart."""
+    choice = program("pacs_choice")
     facts = {"setting": setting, "sources": sources, "held": held, "unseen": unseen, "accuracy": right}
-    return facts | {"average": 0.5, "repeat": 0, "val_accuracy": 0.9, **numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
+
+    def seen(auroc: float) -> dict[str, object]:
+        numbers = {name: {"auroc": 0.5, "aupr": 0.2} for name in choice.DETECTORS}
+        return {**numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
+
+    others = {name: seen(guitar if name == "guitar" else auroc) for name in choice.HIDDEN}
+    return facts | {"average": 0.5, "repeat": 0, "val_accuracy": 0.9} | seen(auroc) | {"others": others}
 
 
-def test_a_choice_for_an_unseen_domain_looks_at_no_fold_with_it():
+def test_a_choice_for_a_cell_looks_neither_at_its_domain_nor_at_its_class():
     choice = program("pacs_choice")
     one, two = "+ outer R_GI 1", "MADOD, lr 5e-5"
     rows = [
-        fold(one, ("photo", "sketch"), "cartoon", "art_painting", 0.8, 0.9),
-        fold(two, ("photo", "sketch"), "cartoon", "art_painting", 0.9, 0.9),
+        fold(one, ("photo", "sketch"), "cartoon", "art_painting", 0.8, 0.9, guitar=1.0),
+        fold(two, ("photo", "sketch"), "cartoon", "art_painting", 0.9, 0.9, guitar=0.0),
         fold(one, ("photo", "sketch"), "art_painting", "cartoon", 0.8, 0.9),
         fold(two, ("photo", "sketch"), "art_painting", "cartoon", 0.1, 0.9),
     ]
-    assert choice.best(rows, "art_painting", "madod") == (two, "knn", pytest.approx(90), pytest.approx(90))
-    assert choice.best(rows, "cartoon", "madod")[0] == one
-    assert choice.best(rows, "photo", "madod") is None
-    assert choice.best(rows, "cartoon", "erm") is None
+    pick = choice.best(rows, choice.Cell("art_painting", "guitar"), "madod")
+    assert pick == (two, "knn", pytest.approx(90), pytest.approx(90))
+    pick = choice.best(rows, choice.Cell("art_painting", "house"), "madod")
+    assert pick == (one, "knn", pytest.approx(80), pytest.approx(100 * (0.9 + 0.9 + 1.0) / 3))
+    assert choice.best(rows, choice.Cell("cartoon", "guitar"), "madod").setting == one
+    assert choice.best(rows, choice.Cell("photo", "guitar"), "madod") is None
+    assert choice.best(rows, choice.Cell("cartoon", "guitar"), "erm") is None
     text = choice.table([*rows, fold(two, ("photo", "cartoon"), "sketch", "art_painting", 0.2, 0.4)])
     assert "| + outer R_GI 1 | 2 | 80.0 | 90.0 |" in text
-    assert f"| art_painting | madod | {two}; knn | 55.0 | 65.0 |" in text  # it alone has both folds
+    assert f"| art_painting | guitar | madod | {two}; knn | 55.0 | 65.0 |" in text  # it alone has both folds
+
+
+def test_settings_seen_by_the_animal_alone_are_shown_and_not_chosen():
+    choice = program("pacs_choice")
+    row = fold("+ outer R_GI 1", ("photo", "sketch"), "cartoon", "art_painting", 0.8, 0.9)
+    del row["others"]
+    assert choice.best([row], choice.Cell("art_painting", "guitar"), "madod") is None
+    assert "| + outer R_GI 1 | 1 | 80.0 |" in choice.table([row])
 
 
 def test_every_setting_of_the_choice_can_be_trained():

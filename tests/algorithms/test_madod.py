@@ -93,6 +93,12 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
     return torch.cat([grad.flatten() for grad in grads])
 
 
+def restylings(how: MadodConfig, task: Task) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """The restyled images that the plain risk sees, each with its label."""
+    parts = [task.support] * how.views * bool(how.invariance) + [task.query] * bool(how.outer_invariance)
+    return [(shifted(part.x, None), part.y) for part in parts] if how.restyled_risk else []
+
+
 @pytest.mark.parametrize(
     "fields",
     [{}, {"first_order": True}, {"invariance": 0.0}, {"margin": 0.0}, {"invariance": 0.0, "margin": 0.0},
@@ -100,16 +106,19 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
      {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0},
      {"both_ways": True, "invariance": 0.0, "outer_invariance": 0.8}, {"both_ways": True, "own_outputs": True},
      {"both_ways": True, "views": 2, "outer_invariance": 0.8},
-     {"all_class": 0.7}, {"all_class": 0.7, "own_outputs": True, "both_ways": True}],
+     {"all_class": 0.7}, {"all_class": 0.7, "own_outputs": True, "both_ways": True},
+     {"all_class": 0.7, "restyled_risk": True}, {"all_class": 0.7, "restyled_risk": True, "invariance": 0.0},
+     {"all_class": 0.7, "restyled_risk": True, "views": 2, "outer_invariance": 0.8}],
     ids=lambda fields: ",".join(fields) or "default",
 )  # fmt: skip
 def test_meta_gradient_equals_an_independent_loop(fields):
     learner, batch = make(**fields), tasks()
     back = [Task(task.query, task.support, task.pseudo_ood) for task in batch] if learner.config.both_ways else []
     ours, theirs = learner.objective(batch)["loss"], by_hand(learner, [*batch, *back])
-    for parts in batch:
-        plain = [F.cross_entropy(learner.net(part.x).logits, part.y, reduction="sum") for part in parts]
-        theirs = theirs + learner.config.all_class * sum(plain) / sum(len(part.x) for part in parts)
+    for task in batch:
+        parts = [(part.x, part.y) for part in task] + restylings(learner.config, task)
+        plain = [F.cross_entropy(learner.net(x).logits, y, reduction="sum") for x, y in parts]
+        theirs = theirs + learner.config.all_class * sum(plain) / sum(len(x) for x, _ in parts)
     assert torch.allclose(ours, theirs, rtol=1e-12)
     a, b = gradient(learner, ours), gradient(learner, theirs)
     assert (a - b).norm() / b.norm() < 1e-8

@@ -52,6 +52,8 @@ class MadodConfig(BaseConfig):
     """Weight of R_GI on the query in the outer loss; 0 is the paper."""
     all_class: Annotated[float, AtLeast(0)] = 0.0
     """Weight in the outer loss of the risk over all known classes before any inner step; 0 is the paper."""
+    restyled_risk: bool = False
+    """Take the restylings of the step into the risk over all known classes too."""
     margin_in: Annotated[float, Uniform(-11, -9)] = -10.0
     """m_I: energies of known images above it are pulled down."""
     margin_out: Annotated[float, Uniform(-9, -7)] = -8.0
@@ -152,10 +154,17 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
     return sets.tasks * loss
 
 
-def all_class_risk(psi: Params, sets: Sets) -> Tensor:
-    """CE(S + Q + O; psi) over all known classes, a task's pseudo-unknown ones too, summed over the tasks [ours]."""
-    features = torch.cat([sets.support, sets.query, sets.pseudo_ood], dim=1)
-    return sets.tasks * risk(logits(psi, features), torch.cat([sets.support_y, sets.query_y, sets.pseudo_y], dim=1))
+def all_class_risk(psi: Params, sets: Sets, *, restyled: bool) -> Tensor:
+    """CE(S + Q + O; psi) over all known classes, a task's pseudo-unknown ones too, summed over the tasks [ours].
+
+    With `restyled` the restylings of S and Q that the step has made are among the images, under the same labels.
+    """
+    images = [(sets.support, sets.support_y), (sets.query, sets.query_y), (sets.pseudo_ood, sets.pseudo_y)]
+    if restyled:
+        for moved, y in ((sets.support_moved, sets.support_y), (sets.query_moved, sets.query_y)):
+            images.append((moved, y.repeat(1, moved.shape[1] // y.shape[1])))
+    features, y = (torch.cat(part, dim=1) for part in zip(*images, strict=True))
+    return sets.tasks * risk(logits(psi, features), y)
 
 
 @ALGORITHMS.register("madod")
@@ -204,8 +213,9 @@ class MADOD(Algorithm):
         each = [self.outer_terms(sets) for sets in ways]
         terms = {name: torch.stack([term[name] for term in each]).sum() for name in each[0]}
         if how.all_class:
-            plain = torch.stack([all_class_risk(self.heads(sets.tasks), sets) for sets in tasks]).sum()
-            terms |= {"loss": terms["loss"] + how.all_class * plain, "all_class": plain}
+            plain = [all_class_risk(self.heads(sets.tasks), sets, restyled=how.restyled_risk) for sets in tasks]
+            terms["all_class"] = torch.stack(plain).sum()
+            terms["loss"] = terms["loss"] + how.all_class * terms["all_class"]
         return terms
 
     def outer_terms(self, sets: Sets) -> Terms:

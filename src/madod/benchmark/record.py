@@ -13,7 +13,7 @@ from madod.storage import read_json, write_json
 RECORD, HISTORY = "record.json", "history.jsonl"
 NO_RECORD = "a run's record", "delete it and run it again"
 
-ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0}
+ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}
 """Hyper-parameters younger than the first records, as they always were before."""
 
 
