@@ -4,6 +4,7 @@ import importlib.util
 import json
 import random
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import median
 from types import ModuleType
@@ -170,15 +171,20 @@ def test_the_table_of_the_choice_is_made_from_its_rows():
         assert row["held"] != row["unseen"]
 
 
-def test_the_plan_of_pacs_runs_what_was_chosen():
+def test_the_plans_of_pacs_run_what_was_chosen():
     choice, home = program("pacs_choice"), FOLDER.parent
     declared = json.loads((home / "results" / "pacs" / "main" / "detector.json").read_text(encoding="utf-8"))
-    plan, _ = load_plan(home / "plans" / "pacs.toml")
-    for variant in plan.compared:
-        if variant.algorithm in declared:
-            trial = choice.SETTINGS[declared[variant.algorithm]["setting"]]
-            given = {**plan.hparams.get(variant.algorithm, {}), **variant.hparams}
-            assert ((variant.steps or plan.datasets[0].steps), given) == (trial.steps, trial.given | {"average": 0.5})
+    for file, methods, hidden in (("pacs", {"madod", "erm"}, set(choice.HIDDEN)), ("ablation", {"madod"}, {"person"})):
+        plan, _ = load_plan(home / "plans" / f"{file}.toml")
+        planned = [(block, *cell) for block in plan.datasets for cell in product(block.test_domains, block.unknown)]
+        assert {tuple(cell) for _, *cell in planned} == set(product(choice.DOMAINS, hidden))
+        for (block, *cell), method in product(planned, methods & set(plan.algorithms)):
+            trial = choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]]
+            given = {**plan.hparams.get(method, {}), **block.hparams.get(method, {})}
+            steps = block.lengths.get(method, block.steps)
+            wanted = trial.given | {"average": 0.5}
+            wanted.pop("shots", None)  # those of the folds make tasks as large as a cell's
+            assert (steps, block.translate_steps, given) == (trial.steps, trial.g_steps, wanted)
 
 
 def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):

@@ -34,6 +34,9 @@ WRONG = {
     'unknown = ["4"]|unknown = "4"': (10, "or a list", '"rotate"'),
     "steps = 60|steps = 0": (11, "steps cannot be 0", "1 or more"),
     "steps = 60|steps = 6.5": (11, "steps cannot be 6.5", "a whole number"),
+    "steps = 60|lengths = { emr = 6 }": (11, "no algorithm 'emr'", "did you mean 'erm'?"),
+    "steps = 60|lengths = { erm = 0 }": (11, "erm cannot be 0", "1 or more"),
+    "steps = 60|lengths = { erm = 0.5 }": (11, "lengths cannot be {'erm': 0.5}", "a table of whole numbers"),
     "steps = 60|step = 60": (11, "no key 'step'", "did you mean 'steps'?"),
     'steps = 60|backbone = "resnet5"': (11, "no backbone 'resnet5'", "did you mean 'resnet50'?"),
     "steps = 60|size = 64": (11, "digits has one size only", "leave size out"),
@@ -148,6 +151,13 @@ def test_settings_are_overridden_from_the_outside_in(tmp_path):
     _, jobs = expand(written(tmp_path, text), None)
     made = next(job.spec.hparams for job in jobs if job.spec.algorithm == "madod")
     assert (made["lr"], made["shots"], made["margin"], made["views"]) == (0.5, 7, 0.0, 2)
+
+
+def test_an_algorithm_may_have_a_length_of_its_own_on_a_dataset_and_a_variant_one_before_that(tmp_path):
+    text = MINI.replace("steps = 60", "steps = 60\nlengths = { madod = 30 }")
+    for plan, length in ((text, 30), (text.replace('algorithm = "madod"', 'algorithm = "madod"\nsteps = 7'), 7)):
+        _, jobs = expand(written(tmp_path, plan), None)
+        assert {(job.spec.algorithm, job.spec.steps) for job in jobs} == {("erm", 60), ("madod", length)}
 
 
 def test_draw_zero_is_the_published_setting_and_others_stay_in_their_ranges():

@@ -10,6 +10,7 @@ from madod.errors import nearest
 
 F = TypeVar("F")
 KINDS: dict[Any, str] = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
+PLURAL: dict[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 
 class Misfit(ValueError):  # noqa: N818  # caught where its line is known
@@ -78,8 +79,9 @@ def kind(hint: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(kind(one) for one in inside if one is not type(None))
     if origin is tuple:
-        plural = {str: "texts", int: "whole numbers", float: "numbers"}
-        return f"a list of {plural.get(inside[0], 'texts or lists of texts')}"
+        return f"a list of {PLURAL.get(inside[0], 'texts or lists of texts')}"
+    if origin is not None and _is_mapping(origin) and inside[1] in PLURAL:
+        return f"a table of {PLURAL[inside[1]]}"
     if origin is Literal:
         return "one of " + ", ".join(map(str, inside))
     return KINDS.get(hint, "a table")

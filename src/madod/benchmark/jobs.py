@@ -210,7 +210,7 @@ def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> 
     return RunSpec(
         dataset=name, test_domain=None, ood_classes=(), algorithm=algorithm,
         split_seed=plan.split_seed,
-        steps=variant.steps or entry.steps,
+        steps=variant.steps or entry.lengths.get(algorithm, entry.steps),
         backbone=entry.backbone,
         translate=variant.translate or entry.translate,
         translate_steps=entry.translate_steps if variant.translate_steps is None else variant.translate_steps,

@@ -26,6 +26,8 @@ class DatasetPlan:
     """Unknown classes, one run each (a list inside the list: several at once); "all" takes each in turn, "rotate" deals
     them to the seeds until 40 % of the classes had their turn."""
     steps: int = RunSpec.steps
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    """Steps of algorithms that train longer or shorter than the others; a variant's own steps come first."""
     backbone: str = RunSpec.backbone
     pretrained: str = "none"
     """Weights that the backbone starts with: a file, sought here and under the root, or a name."""

@@ -45,6 +45,9 @@ def check(plan: Plan, toml: Toml) -> None:
     for k, entry in enumerate(plan.datasets):
         with toml.at(("datasets", k, "backbone")):
             check_backbone(entry.backbone)
+        for name in entry.lengths:
+            with toml.at(("datasets", k, "lengths", name)):
+                ALGORITHMS[name]
         _check_settings(entry.hparams, toml, ("datasets", k, "hparams"))
 
 
@@ -62,6 +65,7 @@ def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
     yield from ((("seeds",), seed, 0) for seed in plan.seeds)
     for k, entry in enumerate(plan.datasets):
         yield ("datasets", k, "steps"), entry.steps, 1
+        yield from ((("datasets", k, "lengths", name), steps, 1) for name, steps in entry.lengths.items())
         yield ("datasets", k, "translate_steps"), entry.translate_steps, 0
     for k, variant in enumerate(plan.variants):
         yield ("variants", k, "steps"), variant.steps, 1
