@@ -160,6 +160,12 @@ def test_an_algorithm_may_have_a_length_of_its_own_on_a_dataset_and_a_variant_on
         assert {(job.spec.algorithm, job.spec.steps) for job in jobs} == {("erm", 60), ("madod", length)}
 
 
+def test_a_variant_may_compute_in_another_precision(tmp_path):
+    text = MINI.replace('algorithm = "madod"', 'algorithm = "madod"\nprecision = "bfloat16"')
+    _, jobs = expand(written(tmp_path, text), None)
+    assert {(job.spec.algorithm, job.spec.precision) for job in jobs} == {("erm", "float32"), ("madod", "bfloat16")}
+
+
 def test_draw_zero_is_the_published_setting_and_others_stay_in_their_ranges():
     for name in ALGORITHMS:
         for pretrained in (False, True):

@@ -217,7 +217,7 @@ def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> 
         hparams=settings(algorithm, draw, given, pretrained=stage.weights is not None),
         pretrained=stage.weights.label if stage.weights else None,
         size=entry.size,
-        precision=plan.precision,
+        precision=variant.precision or plan.precision,
     )  # fmt: skip
 
 

@@ -48,6 +48,7 @@ class Variant:
     translate: Literal["munit", "augment"] | None = None
     translate_steps: int | None = None
     steps: int | None = None
+    precision: Literal["float32", "bfloat16"] | None = None
 
     @property
     def label(self) -> str:
