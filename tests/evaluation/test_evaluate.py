@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from madod.benchmark.claim import claimed
 from madod.cli.main import main
 from madod.data.digits import Digits
 from madod.data.split import split
@@ -83,6 +84,13 @@ def test_rescore_adds_a_detector_to_a_finished_run(tmp_path, capsys):
     assert main(["rescore", str(out), "odin"]) == 2
     assert "odin" in capsys.readouterr().err
     assert main(["rescore", str(out)]) == 2
+    with claimed(out):  # as another process does
+        assert main(["rescore", str(out), "msp", "fdbd"]) == 2
+    assert f"another process is at work in {out}: wait until it has ended" in capsys.readouterr().err
+    assert json.loads((out / "record.json").read_text()) == after
+    assert main(["rescore", str(tmp_path), "msp"]) == 2
+    assert "there is no finished run in" in capsys.readouterr().err
+    assert not (tmp_path / "lock").exists()
 
 
 def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys):

@@ -37,6 +37,17 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("no detector named: give one or more after the run; `madod list detectors` lists them")
     if how.ship and len(how.detectors) > 1:
         raise InputError(f"a model has one detector, and {len(how.detectors)} are named: give --ship one alone")
+    from madod.benchmark.claim import alone
+    from madod.benchmark.record import read_record
+
+    read_record(how.run)  # before anything is written: a folder that is no run's stays as it is
+    with alone(how.run):
+        measure(how)
+    return 0
+
+
+def measure(how: Rescore) -> None:
+    """Add the detectors to a run that is in our hands."""
     from madod.benchmark.rescore import rescore, ship
 
     record = rescore(how.run, how.detectors)
@@ -47,4 +58,3 @@ def main(arguments: Sequence[str]) -> int:
     if how.ship:
         ship(how.run, how.detectors[0])
         sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
-    return 0
