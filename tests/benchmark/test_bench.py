@@ -8,18 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from madod.benchmark.claim import held
-from madod.benchmark.jobs import expand
+from madod.benchmark.jobs import expand, opened
 from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Tally
 from madod.benchmark.work import perform
 from madod.cli.bench import said
 from madod.cli.main import main
+from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
+from tests.data.miniatures import picture
 
 PLANS = Path(__file__).parent.parent.parent / "plans"
 
@@ -210,20 +213,34 @@ def test_a_reason_that_many_runs_share_is_said_once(tmp_path, capsys):
     assert capsys.readouterr().err == "failed: a and 1 more: no disk\nfailed: b: no luck\n"
 
 
-def test_a_folder_of_ones_own_can_be_in_a_plan(tmp_path):
-    from PIL import Image
-
+def animals(home: Path) -> str:
+    """Draw a folder of pictures, and return a plan with it."""
     for domain, light in (("day", 200), ("dusk", 90), ("night", 30)):
         for k, label in enumerate(("cat", "dog", "fox")):
-            folder = tmp_path / "animals" / domain / label
-            folder.mkdir(parents=True)
             for n in range(6):
-                Image.new("RGB", (16, 16), (light, 60 * k, 9 * n)).save(folder / f"{n}.png")
+                picture(home / "animals" / domain / label / f"{n}.png", (light, 60 * k, 9 * n))
     text = 'algorithms = ["erm"]\ndetectors = ["msp"]\n[[datasets]]\nunknown = ["fox"]\ntest_domains = ["night"]\n'
-    text += f'name = "{tmp_path / "animals"}"\nsize = 16\nsteps = 1\n'
-    agenda, jobs = expand(written(tmp_path, text), None)
+    return text + f'name = "{home / "animals"}"\nsize = 16\nsteps = 1\n'
+
+
+def test_a_folder_of_ones_own_can_be_in_a_plan(tmp_path):
     places = Places(tmp_path / "runs", tmp_path / "cache")
+    agenda, jobs = expand(written(tmp_path, animals(tmp_path)), None, partial(opened, cache=places.cache))
     (job,) = jobs
     assert job.spec.id.startswith("animals-erm-night-fox-0-")
     assert perform(job, places).outcome == "done"
     assert agenda.entries[0].cell.dataset == "animals"
+
+
+def test_a_plan_can_leave_out_pictures_that_cannot_be_read_and_is_told_how(tmp_path, caplog):
+    text, places = animals(tmp_path), Places(tmp_path / "runs", tmp_path / "cache")
+    here = partial(opened, cache=places.cache)
+    bad = tmp_path / "animals" / "day" / "cat" / "bad.png"
+    bad.write_text("no picture")
+    with pytest.raises(InputError, match=r"line 6: 1 of 55 pictures .*\(in a plan: skip_bad = true\):\n.*bad\.png"):
+        expand(written(tmp_path, text), None, here)
+    _, (job,) = expand(written(tmp_path, text + "skip_bad = true\n"), None, here)
+    assert "left out 1 of 55 pictures" in caplog.text
+    assert perform(job, places).outcome == "done"
+    bad.unlink()
+    assert [job.folder] == [other.folder for other in expand(written(tmp_path, text), None, here)[1]]

@@ -40,6 +40,8 @@ WRONG = {
     "steps = 60|step = 60": (11, "no key 'step'", "did you mean 'steps'?"),
     'steps = 60|backbone = "resnet5"': (11, "no backbone 'resnet5'", "did you mean 'resnet50'?"),
     "steps = 60|size = 64": (11, "digits has one size only", "leave size out"),
+    "steps = 60|skip_bad = true": (11, "digits has no picture files", "leave skip_bad out"),
+    "steps = 60|skip_bad = 1": (11, "skip_bad cannot be 1", "true or false"),
     'steps = 60|translate = "munt"': (11, "translate cannot be 'munt'", "did you mean 'munit'?"),
     'steps = 60|pretrained = "nowhere.pth"': (11, "no file of weights 'nowhere.pth'", "as --root"),
     'steps = 60|pretrained = "resnet5"': (11, "no file of weights 'resnet5'", "mean 'resnet50'"),

@@ -1,7 +1,7 @@
 """From a plan to the runs that it asks for."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import without_name
 from madod.benchmark.words import check_cells
-from madod.data.base import DATASETS
+from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError, nearest
 from madod.models.pretrained import pretrained
@@ -28,6 +28,8 @@ from madod.training import silent
 
 FILES = (".safetensors", ".pth", ".pt")
 """How files of weights end."""
+Open = Callable[[str, int | None, bool], DomainDataset]
+"""Gives a dataset by its name, the size of its pictures, and whether those that cannot be read are left out."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Job:
     keep_model: bool
     compiled: bool = False
     """Have networks compiled however few the steps."""
+    skip_bad: bool = False
 
     @cached_property
     def generator(self) -> tuple[object, ...] | None:
@@ -75,14 +78,23 @@ class Stage(NamedTuple):
     """The pretrained weights as a worker can find them."""
 
 
-def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
+def opened(
+    name: str, size: int | None, skip_bad: bool, *, root: Path | None = None, cache: Path | None = None
+) -> DomainDataset:
+    """Return the dataset of a name in a plan; a registered name is never taken for a folder."""
+    if name in DATASETS and not takes(name, "root"):
+        return DATASETS[name]()
+    return open_dataset(name, Opening(root if name in DATASETS else None, size, skip_bad, cache), silent)
+
+
+def expand(file: Path, root: Path | None, open_: Open = opened) -> tuple[Agenda, list[Job]]:
     """Return every run of a plan; runs that several variants share are there once."""
     plan, toml = load_plan(file)
     jobs: dict[str, Job] = {}
     entries = []
     lies: dict[str, Path | None] = {}
     for k, dataset in enumerate(plan.datasets):
-        stage = _stage(dataset, toml, k, root)
+        stage = _stage(dataset, toml, k, root, open_)
         name, folder = called(dataset), own_folder(dataset)
         if lies.setdefault(name, folder) != folder:
             why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
@@ -99,12 +111,14 @@ def expand(file: Path, root: Path | None) -> tuple[Agenda, list[Job]]:
     return agenda, list(jobs.values())
 
 
-def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None) -> Stage:
+def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_: Open) -> Stage:
     with toml.at(("datasets", place, "name")):
-        names = names_of(entry)
+        names = names_of(entry, open_)
     check_cells(entry, names.domains, names.units, toml, place)
     if entry.name in DATASETS and entry.size is not None and not takes(entry.name, "size"):
         raise toml.refusal(("datasets", place, "size"), f"{entry.name} has one size only: leave size out")
+    if entry.name in DATASETS and entry.skip_bad and not takes(entry.name, "skip_bad"):
+        raise toml.refusal(("datasets", place, "skip_bad"), f"{entry.name} has no picture files: leave skip_bad out")
     file = entry.pretrained
     if root is not None and not Path(file).exists() and (root / file).is_file():
         file = str(root / file)
@@ -123,7 +137,7 @@ def _weights(file: str, root: Path | None) -> Weights | None:
         raise InputError(why) from error
 
 
-def names_of(entry: DatasetPlan) -> Names:
+def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
     if entry.name in DATASETS and entry.name != "folder":
         blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
@@ -136,7 +150,7 @@ def names_of(entry: DatasetPlan) -> Names:
         )
     if entry.size is None:
         raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
-    dataset = open_dataset(entry.name, Opening(size=entry.size), silent)
+    dataset = open_(entry.name, entry.size, entry.skip_bad)
     return Names(dataset.domains, dataset.units)
 
 
@@ -226,6 +240,7 @@ def _pair(
 ) -> tuple[Entry, Job]:
     keep = plan.keep_models and entry.fold is None
     job = Job(
-        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep, plan.compiled
+        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep, plan.compiled,
+        stage.entry.skip_bad,
     )  # fmt: skip
     return entry, job

@@ -32,6 +32,8 @@ class DatasetPlan:
     pretrained: str = "none"
     """Weights that the backbone starts with: a file, sought here and under the root, or a name."""
     size: int | None = None
+    skip_bad: bool = False
+    """Leave out pictures that cannot be read."""
     translate: Literal["munit", "augment"] = "munit"
     translate_steps: int = RunSpec.translate_steps
     hparams: Settings = field(default_factory=dict)

@@ -11,21 +11,19 @@ from pathlib import Path
 import torch
 
 from madod.benchmark.claim import Claim, claimed
-from madod.benchmark.jobs import Job, takes
+from madod.benchmark.jobs import Job, opened
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
 from madod.benchmark.without import Without
-from madod.data.base import DATASETS, DomainDataset
-from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
-from madod.training import silent
 
 log = logging.getLogger(__name__)
 LOG = "log.txt"
+at_hand = cache(opened)  # a dataset is opened once a process
 
 
 def perform(job: Job, places: Places) -> Ended:
@@ -68,7 +66,7 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     weights = loaded(job.pretrained)
     if job.spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"{job.pretrained} is not the file that the plan was made with: start the sweep again")
-    dataset = opened(job.data, job.spec.size, places.root, places.cache)
+    dataset = at_hand(job.data, job.spec.size, job.skip_bad, root=places.root, cache=places.cache)
     run(
         job.spec,
         Without(dataset, *job.hidden) if any(job.hidden) else dataset,
@@ -84,14 +82,6 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     )
     if not job.keep_model:
         shutil.rmtree(folder / "model", ignore_errors=True)
-
-
-@cache
-def opened(name: str, size: int | None, root: Path | None, images: Path) -> DomainDataset:
-    """Return a dataset, opened once a process; a registered name is never taken for a folder."""
-    if name in DATASETS and not takes(name, "root"):
-        return DATASETS[name]()
-    return open_dataset(name, Opening(root if name in DATASETS else None, size, cache=images), silent)
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +17,7 @@ from madod.errors import InputError
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
-    from madod.benchmark.jobs import Job
+    from madod.benchmark.jobs import Job, Open
     from madod.benchmark.sweep import Engine, Tally
 
 ABOUT = """Carry a plan through, on this machine or a cluster.
@@ -96,12 +97,13 @@ def run(arguments: Sequence[str]) -> int:
     from madod.benchmark.local import prepare
 
     context = prepare(how.threads) if how.engine == "local" else None  # workers import while the plan is read
-    from madod.benchmark.jobs import expand
+    from madod.benchmark.jobs import expand, opened
     from madod.benchmark.sweep import Sweep
     from madod.cli.sweeping import watched
 
-    agenda, jobs = expand(how.plan, how.root)
-    check_data(jobs, how)
+    once = cache(partial(opened, root=how.root, cache=cache_folder(how.cache)))
+    agenda, jobs = expand(how.plan, how.root, once)
+    check_data(jobs, how, once)
     agenda.save(how.runs)
     sweep = None
     try:
@@ -162,7 +164,7 @@ def check_numbers(how: Run) -> None:
             raise InputError(f"{flag} is for Ray: add --engine ray, or leave it out")
 
 
-def check_data(jobs: "Sequence[Job]", how: Run) -> None:
+def check_data(jobs: "Sequence[Job]", how: Run, open_: "Open") -> None:
     """Refuse a sweep whose datasets are not there before anything starts; with Ray the data is the nodes' affair."""
     from madod.benchmark.jobs import takes
     from madod.cli.datasets import warn_of_differences
@@ -170,15 +172,13 @@ def check_data(jobs: "Sequence[Job]", how: Run) -> None:
 
     if how.root is not None and not how.root.is_dir() and how.engine == "local":
         raise InputError(f"there is no folder {how.root}: --root names the folder that datasets lie in")
-    for name, size in dict.fromkeys((job.data, job.spec.size) for job in jobs):
+    for name, size, skip_bad in dict.fromkeys((job.data, job.spec.size, job.skip_bad) for job in jobs):
         if name not in DATASETS or not takes(name, "root"):
             continue
         if how.root is None:
             raise InputError(f"{name} lies in a folder of yours: name it with --root DATA")
         if how.engine == "local":
-            from madod.benchmark.work import opened
-
-            warn_of_differences(opened(name, size, how.root, cache_folder(how.cache)))
+            warn_of_differences(open_(name, size, skip_bad))
 
 
 def said(tally: "Tally", runs: Path) -> int:

@@ -197,7 +197,7 @@ def report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> No
         return
     raise InputError(
         f"{len(bad)} of {total} pictures in {name} cannot be read; "
-        f"mend or remove them, or leave them out with --skip-bad:{lines}"
+        f"mend or remove them, or leave them out with --skip-bad (in a plan: skip_bad = true):{lines}"
     )
 
 
