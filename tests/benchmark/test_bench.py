@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from madod.benchmark import outdated
 from madod.benchmark.claim import held
 from madod.benchmark.jobs import expand, opened
 from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Tally
 from madod.benchmark.work import perform
-from madod.cli.bench import said
+from madod.cli.bench import said, warn_of_outdated
 from madod.cli.main import main
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
@@ -244,3 +245,34 @@ def test_a_plan_can_leave_out_pictures_that_cannot_be_read_and_is_told_how(tmp_p
     assert perform(job, places).outcome == "done"
     bad.unlink()
     assert [job.folder] == [other.folder for other in expand(written(tmp_path, text), None, here)[1]]
+
+
+def test_runs_of_pictures_that_have_changed_since_are_named_and_left_alone(tmp_path, monkeypatch, caplog):
+    plan, places = written(tmp_path, animals(tmp_path)), Places(tmp_path / "runs", tmp_path / "cache")
+    here = partial(opened, cache=places.cache)
+    _, (job,) = expand(plan, None, here)
+    warn_of_outdated([job], places.runs, here)  # nothing is there yet
+    assert perform(job, places).outcome == "done"
+    file = places.runs / job.folder / "record.json"
+    as_it_was = file.read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(outdated, "fingerprints", None)  # no image is looked at where no file changed
+        picture(tmp_path / "animals" / "dusk" / "dog" / "3.png", (90, 60, 27))  # written again, the same
+        warn_of_outdated([job], places.runs, here)
+    picture(tmp_path / "animals" / "dusk" / "fox" / "3.png", (1, 2, 3))  # of the unknown class in a source: not used
+    warn_of_outdated([job], places.runs, here)
+    assert not caplog.records
+    picture(tmp_path / "animals" / "dusk" / "dog" / "3.png", (1, 2, 3))
+    for text in (as_it_was, json.dumps(json.loads(as_it_was) | {"pictures": ""}).encode()):  # as older records are
+        file.write_bytes(text)
+        warn_of_outdated([job], places.runs, here)
+        (said,) = (record.getMessage() for record in caplog.records)
+        assert said.startswith(f"these runs in {places.runs} were made from other pictures than {job.data} holds now")
+        assert said.endswith(
+            f"delete their folders to have them made again, or name another folder with --runs:\n  {job.folder}"
+        )
+        caplog.clear()
+    monkeypatch.setenv("MADOD_CACHE", str(tmp_path / "unused"))
+    assert main(words(plan, tmp_path, "--workers", "1", "--quiet")) == 0
+    assert "were made from other pictures" in caplog.text
+    assert (file.read_bytes(), (tmp_path / "unused").exists()) == (text, False)

@@ -17,7 +17,7 @@ from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import unknown_of
-from madod.benchmark.without import without_name
+from madod.benchmark.without import Without, without_name
 from madod.benchmark.words import check_cells
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset
@@ -51,14 +51,23 @@ class Job:
     """Have networks compiled however few the steps."""
     skip_bad: bool = False
 
+    @property
+    def cell(self) -> tuple[object, ...]:
+        """What tells apart the images that the runs of a sweep see."""
+        spec = self.spec
+        return spec.dataset, spec.size, spec.test_domain, spec.ood_classes, spec.split_seed
+
+    def view(self, dataset: DomainDataset) -> DomainDataset:
+        """Return what the run sees of its dataset."""
+        return Without(dataset, *self.hidden) if any(self.hidden) else dataset
+
     @cached_property
     def generator(self) -> tuple[object, ...] | None:
         """What tells apart the generators of a sweep; None where the run has none."""
         spec, method = self.spec, ALGORITHMS[self.spec.algorithm]
         if spec.translate != "munit" or not method.needs_translate(method.Config(**spec.hparams)):
             return None
-        cell = (spec.dataset, spec.size, spec.test_domain, spec.ood_classes, spec.split_seed)
-        return (*cell, spec.translate_steps, spec.backbone, spec.start, spec.precision)
+        return (*self.cell, spec.translate_steps, spec.backbone, spec.start, spec.precision)
 
 
 class Names(NamedTuple):

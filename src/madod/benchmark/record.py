@@ -90,6 +90,8 @@ class RunRecord:
     """Fingerprints of the images: source, val, and target where there is one."""
     memory: dict[str, int] = field(default_factory=dict)
     """The most memory in use at once, in MiB: of the process, and of the GPU where there is one."""
+    pictures: str = ""
+    """What told the files of a person's own folder from others (`DomainDataset.contents`)."""
 
     def save(self, folder: Path) -> None:
         """Write `record.json`."""

@@ -83,7 +83,7 @@ def run(
     past = spent(out / CHECKPOINT)
     with clocked(seconds, "data", past):
         parts = divided(spec, dataset, device)
-        data = {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
+        data = fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,9 @@ def run(
         result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     judgement = made.judgement if made else None
     made_by |= {"compiled": "yes"} if how.compiled else {}
-    record = RunRecord(spec, result.metrics, result.thresholds, seconds, made_by, judgement, data, peaks(device))
+    record = RunRecord(
+        spec, result.metrics, result.thresholds, seconds, made_by, judgement, data, peaks(device), dataset.contents
+    )
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
     return outcome
@@ -136,6 +138,11 @@ def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device) -> Spli
             "add more pictures, three of a class in a domain at least"
         )
     return Split(*(pool.to(device) for pool in parts))
+
+
+def fingerprints(parts: Split) -> dict[str, str]:
+    """Return a hash of every part that has images."""
+    return {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
 
 
 def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:

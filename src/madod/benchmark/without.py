@@ -22,6 +22,7 @@ class Without(DomainDataset):
         self._units = tuple(name for k, name in enumerate(dataset.units) if k not in self.hidden)
         self.classes = dataset.classes if self.finer else self._units
         self.shape, self.augmentation = dataset.shape, dataset.augmentation
+        self.contents = dataset.contents
 
     @property
     def finer(self) -> bool:

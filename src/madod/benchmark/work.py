@@ -16,7 +16,6 @@ from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
-from madod.benchmark.without import Without
 from madod.errors import InputError
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
@@ -69,7 +68,7 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     dataset = at_hand(job.data, job.spec.size, job.skip_bad, root=places.root, cache=places.cache)
     run(
         job.spec,
-        Without(dataset, *job.hidden) if any(job.hidden) else dataset,
+        job.view(dataset),
         out=folder,
         cache=places.cache,
         device=torch.device(places.device),

@@ -1,5 +1,6 @@
 """`madod bench`: a plan carried through, looked at, and turned into tables."""
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from madod.benchmark.jobs import Job, Open
     from madod.benchmark.sweep import Engine, Tally
+
+log = logging.getLogger(__name__)
 
 ABOUT = """Carry a plan through, on this machine or a cluster.
 
@@ -104,6 +107,7 @@ def run(arguments: Sequence[str]) -> int:
     once = cache(partial(opened, root=how.root, cache=cache_folder(how.cache)))
     agenda, jobs = expand(how.plan, how.root, once)
     check_data(jobs, how, once)
+    warn_of_outdated(jobs, how.runs, once)
     agenda.save(how.runs)
     sweep = None
     try:
@@ -179,6 +183,18 @@ def check_data(jobs: "Sequence[Job]", how: Run, open_: "Open") -> None:
             raise InputError(f"{name} lies in a folder of yours: name it with --root DATA")
         if how.engine == "local":
             warn_of_differences(open_(name, size, skip_bad))
+
+
+def warn_of_outdated(jobs: "Sequence[Job]", runs: Path, open_: "Open") -> None:
+    """Say before anything starts which finished runs are of other pictures than there are now; they are left alone."""
+    from madod.benchmark.outdated import outdated
+
+    for data, folders in outdated(jobs, runs, open_).items():
+        log.warning(
+            "these runs in %s were made from other pictures than %s holds now, and count as done as they are; "
+            "delete their folders to have them made again, or name another folder with --runs:%s",
+            runs, data, "".join(f"\n  {folder}" for folder in folders),
+        )  # fmt: skip
 
 
 def said(tally: "Tally", runs: Path) -> int:

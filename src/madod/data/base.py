@@ -40,6 +40,8 @@ class DomainDataset(ABC):
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
     augmentation: Augmentation = Augmentation()
+    contents: str = ""
+    """What tells its pictures from others without a look at them, where they are a person's own and may change."""
 
     @property
     def units(self) -> tuple[str, ...]:

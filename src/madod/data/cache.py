@@ -43,6 +43,8 @@ class Decoded(NamedTuple):
     images: Tensor
     kept: tuple[int, ...]
     bad: tuple[BadImage, ...]
+    key: str = ""
+    """A hash of what the files hold, in order, and of the size."""
 
 
 def cache_dir() -> Path:
@@ -64,7 +66,7 @@ def decoded(files: Sequence[Path], size: int, *, cache: Path | None = None, prog
     images, broken = cached.load() or cached.build(progress)
     bad = unreadable | {sound[row][0]: why for row, why in broken.items()}
     kept = tuple(k for k in range(len(files)) if k not in bad)
-    return Decoded(images, kept, tuple(bad[k] for k in sorted(bad)))
+    return Decoded(images, kept, tuple(bad[k] for k in sorted(bad)), cached.key)
 
 
 class _Cached:

@@ -1,5 +1,6 @@
 """A user's own pictures."""
 
+import hashlib
 import logging
 import unicodedata
 from collections import Counter
@@ -64,6 +65,8 @@ class Folder(DomainDataset):
         kept = [pictures[k] for k in found.kept]
         self.domains, self.classes = _require_two(kept, self.name)
         self.shape = (3, size, size)
+        described = repr((found.key, [(picture.domain, picture.label) for picture in kept]))
+        self.contents = hashlib.sha256(described.encode()).hexdigest()
         self._images = found.images
         self._labels = torch.tensor([self.classes.index(picture.label) for picture in kept])
         self._rows = {domain: _span(kept, domain) for domain in self.domains}
