@@ -95,8 +95,7 @@ def gradient(learner: MADOD, loss: torch.Tensor) -> torch.Tensor:
 
 def restylings(how: MadodConfig, task: Task) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """The restyled images that the plain risk sees, each with its label."""
-    parts = [task.support] * how.views * bool(how.invariance) + [task.query] * bool(how.outer_invariance)
-    return [(shifted(part.x, None), part.y) for part in parts] if how.restyled_risk else []
+    return [(shifted(part.x, None), part.y) for part in [task.support] * how.views + [task.query] if how.restyled_risk]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ class MadodConfig(BaseConfig):
     all_class: Annotated[float, AtLeast(0)] = 0.0
     """Weight in the outer loss of the risk over all known classes before any inner step; 0 is the paper."""
     restyled_risk: bool = False
-    """Take the restylings of the step into the risk over all known classes too."""
+    """Take restylings of support and query into the risk over all known classes too."""
     margin_in: Annotated[float, Uniform(-11, -9)] = -10.0
     """m_I: energies of known images above it are pulled down."""
     margin_out: Annotated[float, Uniform(-9, -7)] = -8.0
@@ -83,6 +83,11 @@ class MadodConfig(BaseConfig):
     }
     """Chosen on held-out source images (docs/fidelity.md): G then matters, and margins come within reach in time."""
     unused = ("batch",)
+
+    @property
+    def restyled(self) -> bool:
+        """Whether the risk over all known classes asks for restylings, whatever R_GI does."""
+        return bool(self.all_class) and self.restyled_risk
 
 
 class Sets(NamedTuple):
@@ -157,7 +162,7 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
 def all_class_risk(psi: Params, sets: Sets, *, restyled: bool) -> Tensor:
     """CE(S + Q + O; psi) over all known classes, a task's pseudo-unknown ones too, summed over the tasks [ours].
 
-    With `restyled` the restylings of S and Q that the step has made are among the images, under the same labels.
+    With `restyled` the restylings of S and Q are among the images, under the same labels.
     """
     images = [(sets.support, sets.support_y), (sets.query, sets.query_y), (sets.pseudo_ood, sets.pseudo_y)]
     if restyled:
@@ -178,8 +183,8 @@ class MADOD(Algorithm):
 
     @classmethod
     def needs_translate(cls, config: MadodConfig) -> bool:
-        """R_GI restyles."""
-        return bool(config.invariance or config.outer_invariance)
+        """R_GI restyles, and the risk over all known classes where it is to."""
+        return bool(config.invariance or config.outer_invariance or config.restyled)
 
     @classmethod
     def check_settings(cls, config: MadodConfig) -> None:
@@ -213,7 +218,7 @@ class MADOD(Algorithm):
         each = [self.outer_terms(sets) for sets in ways]
         terms = {name: torch.stack([term[name] for term in each]).sum() for name in each[0]}
         if how.all_class:
-            plain = [all_class_risk(self.heads(sets.tasks), sets, restyled=how.restyled_risk) for sets in tasks]
+            plain = [all_class_risk(self.heads(sets.tasks), sets, restyled=how.restyled) for sets in tasks]
             terms["all_class"] = torch.stack(plain).sum()
             terms["loss"] = terms["loss"] + how.all_class * terms["all_class"]
         return terms
@@ -261,9 +266,10 @@ class MADOD(Algorithm):
 
         One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
         """
-        views = self.config.views if self.config.invariance else 0
-        query_views = 1 if self.config.outer_invariance else 0
-        if self.config.both_ways:
+        how = self.config
+        views = how.views if how.invariance or how.restyled else 0
+        query_views = 1 if how.outer_invariance or how.restyled else 0
+        if how.both_ways:
             views = query_views = max(views, query_views)
         still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
         to_move = [
