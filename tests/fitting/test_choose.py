@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
+from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import hparams
 from madod.data.augment import NONE
@@ -16,7 +17,7 @@ from madod.fitting.check import FALLBACK, Fold, best_detector, fold_spec
 from madod.fitting.choose import Wishes, choose
 from madod.fitting.estimate import Pace, estimate, told
 
-FIELDS = ("lr", "batch", "tasks", "shots")
+CONFIG = ALGORITHMS["madod"].Config
 
 
 @pytest.fixture(params=[True, False], ids=["package", "no package"])
@@ -28,7 +29,7 @@ def packaged(request, monkeypatch) -> bool:
 @pytest.mark.parametrize("gpu", [True, False], ids=["GPU", "CPU"])
 @pytest.mark.parametrize("side", [8, 48, 49, 96, 130, 4000])
 def test_a_folder_is_chosen_for_by_its_pictures_and_the_machine(packaged, gpu, side):
-    found = choose(Wishes(), side, own=True, gpu=gpu, fields=FIELDS)
+    found = choose(Wishes(), side, own=True, gpu=gpu, config=CONFIG)
     if side <= 48:
         assert (found.size, found.backbone, found.pretrained) == (32, "small_cnn", "none")
     elif not packaged:
@@ -37,12 +38,16 @@ def test_a_folder_is_chosen_for_by_its_pictures_and_the_machine(packaged, gpu, s
         assert found.size == (96 if not gpu else {49: 96, 96: 96, 130: 160, 4000: 224}[side])
         assert (found.backbone, found.pretrained) == ("efficientnet_lite0",) * 2
     slow = not gpu and found.pretrained != "none"
-    assert found.preset == ({"batch": 8, "tasks": 2, "shots": 2, "lr": 3e-4} if slow else {})
+    small = {"tasks": 2, "shots": 2, "lr": 3e-4} if slow else {}
+    assert found.preset == ({} if found.pretrained == "none" else CONFIG.advised | small)
     assert found.steps == (500 if found.backbone == "small_cnn" else 300 if slow else 1000)
     assert found.translate == ("augment" if not gpu and found.size > 64 else "munit")
     assert found.check == "short"
     assert any(f"size {found.size} px" in reason for reason in found.reasons)
     assert any(found.backbone in reason for reason in found.reasons)
+    if found.preset:
+        assert any("--average 0.5, --own-outputs, --outer-invariance 1," in reason for reason in found.reasons) == slow
+        assert any("--shots 2" in reason for reason in found.reasons) == slow
 
 
 def test_what_is_named_is_taken_and_needs_no_reason(packaged):
@@ -55,7 +60,7 @@ def test_what_is_named_is_taken_and_needs_no_reason(packaged):
 
 
 def test_a_published_dataset_is_not_changed_to_suit_a_cpu(packaged):
-    found = choose(Wishes(size=224), 224, own=False, gpu=False, fields=FIELDS)
+    found = choose(Wishes(size=224), 224, own=False, gpu=False, config=CONFIG)
     assert (found.translate, found.check, found.preset, found.steps) == ("munit", "none", {}, 1000)
 
 

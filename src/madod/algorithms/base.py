@@ -41,6 +41,9 @@ class BaseConfig:
 
     scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
     """What changes where the backbone starts without pretrained weights."""
+    advised: ClassVar[dict[str, Any]] = {"average": 0.5}
+    """What did better than the published setting where the backbone is pretrained, on folds inside the sources of PACS
+    (results/pacs/choice): a person's own pictures are trained with it."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Fields of all methods that this one has no use for; the command line does not offer them."""
 

@@ -1,10 +1,11 @@
 """Rules that choose what a person left open, each with its reason in words."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from importlib.util import find_spec
 from typing import Any, Literal
 
+from madod.algorithms.base import BaseConfig
 from madod.errors import InputError
 from madod.models.backbones import check_backbone
 from madod.models.compute import usual_precision
@@ -66,18 +67,19 @@ class Choice:
     reasons: tuple[str, ...] = ()
 
 
-def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, fields: Collection[str] = ()) -> Choice:
+def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, config: type[BaseConfig] = BaseConfig) -> Choice:
     """Return what is trained, from wishes and the median shorter side of pictures that training may see.
 
-    `own` is a folder of a person's own: what a published dataset is measured with is not changed to suit a CPU.
-    `fields` are the method's hyper-parameters.
+    `own` is a folder of a person's own: what a published dataset is measured with is not changed to suit a CPU, and
+    methods keep their published settings there. `config` is the method's.
     """
     ready = wishes.backbone in (None, PRETRAINED) and wishes.pretrained in (None, PRETRAINED) and installed()
     given = wishes.pretrained not in (None, "none")
     size = usual_size(side, pretrained=ready or given, gpu=gpu) if wishes.size is None else wishes.size
     backbone = check_backbone(wishes.backbone or _backbone(wishes, size, ready))
     pretrained = wishes.pretrained or (PRETRAINED if ready and backbone == PRETRAINED else "none")
-    slow = own and not gpu and pretrained != "none"
+    tuned = own and pretrained != "none"
+    slow = tuned and not gpu
     steps = wishes.steps if wishes.steps is not None else 500 if backbone == "small_cnn" else 300 if slow else 1000
     plain = own and not gpu and size > LARGEST_FOR_G and wishes.translate_steps is None
     translate = wishes.translate or ("augment" if plain else "munit")
@@ -91,9 +93,15 @@ def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, fields: Collect
             "too: leave the check out, or these"
         )
     check: Check = wishes.check or ("short" if own and not apart else "none")
-    preset = {name: value for name, value in ON_CPU.items() if slow and name in fields}
+    small = {name: value for name, value in ON_CPU.items() if slow and name in useful(config)}
+    preset = (config.advised if tuned else {}) | small
     choice = Choice(size, backbone, pretrained, steps, translate, translate_steps, check, preset, precision)
     return replace(choice, reasons=tuple(_reasons(choice, wishes, side, gpu)))
+
+
+def useful(config: type[BaseConfig]) -> set[str]:
+    """Return the names of the hyper-parameters that a method has a use for."""
+    return {each.name for each in fields(config)} - set(config.unused)
 
 
 def usual_size(side: float, *, pretrained: bool, gpu: bool) -> int:
@@ -139,12 +147,22 @@ def _reasons(choice: Choice, wishes: Wishes, side: float, gpu: bool) -> list[str
         )
     if wishes.translate is None and choice.translate == "augment":
         said.append(f"plain augmentation in place of G (--translate): above {LARGEST_FOR_G} px G takes a CPU too long")
-    if choice.preset:
-        words = ", ".join(f"--{name} {value:g}" for name, value in choice.preset.items())
-        said.append(f"few and small steps ({words}): this is a CPU")
+    small = {name: value for name, value in choice.preset.items() if name in ON_CPU and not gpu}
+    if small:
+        said.append(f"few and small steps ({_options(small)}): this is a CPU")
+    if better := {name: value for name, value in choice.preset.items() if name not in small}:
+        said.append(
+            f"not quite the published setting ({_options(better)}): this did better on photographs and drawings"
+        )
     if wishes.check is None and choice.check == "short":
         said.append(
             "check (--check): every domain is held out once, with a class hidden where there are more than three, for "
             "a quarter of the steps and without G; with one hidden it also picks the detector"
         )
     return said
+
+
+def _options(settings: Mapping[str, Any]) -> str:
+    """Return hyper-parameters as the command line takes them."""
+    names = {name: f"--{name.replace('_', '-')}" for name in settings}
+    return ", ".join(names[name] if value is True else f"{names[name]} {value:g}" for name, value in settings.items())

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import torch
 
+from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, refuse_another, run
@@ -19,9 +20,9 @@ from madod.data.opening import Opening
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
 from madod.fitting.check import fold as fold_of
-from madod.fitting.choose import Check, Wishes
+from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
-from madod.fitting.prepare import Ready, fields_of, prepare
+from madod.fitting.prepare import Ready, prepare
 from madod.fitting.strangers import Strangers, scored
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
@@ -126,7 +127,7 @@ def fit(
     where = device_named(device)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
-    one_of("hparams", hparams or {}, sorted(fields_of(algorithm)))
+    one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[algorithm].Config)))
     ready = prepare(
         str(folder),
         Opening(size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None),

@@ -1,14 +1,14 @@
 """What will be trained, on what and from what, with everything that a person left open chosen for them."""
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.base import ALGORITHMS, BaseConfig
 from madod.benchmark.record import RunSpec
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
@@ -67,7 +67,7 @@ def prepare(
     """
     if detector is not None:
         refuse_scoreless(algorithm, [detector])
-    seen = look(data, opening, wishes, device, fields=fields_of(algorithm), progress=progress)
+    seen = look(data, opening, wishes, device, config=ALGORITHMS[algorithm].Config, progress=progress)
     choice, own, cache = seen.choice, own_folder(data, opening), opening.cache or cache_dir()
     _refuse_numbers(choice, seed, split_seed)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
@@ -98,12 +98,12 @@ def look(
     wishes: Wishes,
     device: torch.device,
     *,
-    fields: Collection[str] = (),
+    config: type[BaseConfig] = BaseConfig,
     progress: Progress = silent,
 ) -> Look:
-    """Look at a folder, or open a dataset, and choose what is left open; `fields` are those of `choose`."""
+    """Look at a folder, or open a dataset, and choose what is left open; `config` is that of `choose`."""
     own = own_folder(data, opening)
-    rules = partial(choose, own=own is not None, gpu=device.type == "cuda", fields=fields)
+    rules = partial(choose, own=own is not None, gpu=device.type == "cuda", config=config)
     if own is not None and own.exists():
         found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
         return Look(found, rules(wishes, found.side), None)
@@ -117,12 +117,6 @@ def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent)
     if seen.dataset is not None:
         return seen.dataset
     return open_dataset(data, replace(opening, size=seen.choice.size), progress)
-
-
-def fields_of(algorithm: str) -> set[str]:
-    """Return the names of the hyper-parameters that a method has a use for."""
-    config = ALGORITHMS[algorithm].Config
-    return {each.name for each in fields(config)} - set(config.unused)
 
 
 def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:
