@@ -5,7 +5,7 @@
 MNIST is the folder of its four idx files. Runs whose record exists are not run again, so that it can be stopped and
 started; every record is written when its run ends, a run that fails is named and stops no other, and the table is made
 from the records that there are. `--only 1/2` and `--only 2/2` share the cells out between two machines. It needs torch,
-numpy, scikit-learn, pillow, safetensors and filelock, and nothing of the command line's.
+numpy, pandas, pillow, safetensors and filelock, and nothing of the command line's.
 """
 
 import argparse
@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from madod.benchmark.record import RunRecord, RunSpec, load_record
+from madod.report import words
+from madod.report.paper import lookup
 
 ENVIRONMENTS = ("+90%", "+80%", "-90%")
 UNKNOWN = ("2", "4", "5", "7")  # fixed before any run
 SEEDS = (0, 1)
 DETECTORS = ("ddu", "msp", "energy")
+RANKED = ("auroc", "aupr")
 BACKBONE, STEPS, G_STEPS = "wrn_16_2", 400, 400
 
 SETTING: dict[str, Any] = {"margin_in": -5.25, "margin_out": -4.0, "lr": 1e-3, "tasks": 4}
@@ -40,12 +43,11 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 STYLED = ("madod", "without R_OOD")
 """The methods that need a generator."""
 
-PAPER = {  # accuracy, AUROC, AUPR by environment, then of its summary table
-    "ERM*": ((43.91, 50.54, 11.47), (49.69, 48.74, 10.49), (10.21, 57.23, 10.21), (34.71, 52.17, 10.72)),
-    "MADOD-DDU": ((72.60, 68.73, 36.51), (72.90, 61.98, 36.05), (60.10, 51.41, 38.52), (68.60, 60.71, 37.03)),
-    "MADOD-MSP": ((72.60, 63.33, 37.29), (72.90, 72.40, 44.38), (60.10, 59.35, 35.84), (68.60, 65.03, 39.17)),
-    "MADOD-Energy": ((72.60, 63.30, 37.37), (72.90, 72.97, 44.99), (60.10, 59.24, 35.80), (68.60, 65.17, 39.39)),
+PAPERS_ROWS = {
+    "ERM*": ("erm", "best"),
+    **{f"MADOD-{words.detector(name).title}": ("madod", name) for name in DETECTORS},
 }
+"""Method and detector of the paper's rows that ours stand beside."""
 NOTES = """\
 Not like for like with the paper:
 
@@ -132,11 +134,14 @@ Measure = Callable[[RunRecord], float]
 
 
 def measure(metric: str, detector: str) -> Measure:
-    """Return what reads a measure by a detector, by the mean of the three or by the best of them."""
-    over = {"mean": lambda values: sum(values) / len(values), "best": max}
-    if detector in over:
-        return lambda record: over[detector]([record.metrics[name][metric] for name in DETECTORS])
-    return lambda record: record.metrics[detector][metric]
+    """Return what reads a measure by a detector, or by the mean of the three."""
+    names = DETECTORS if detector == "mean" else (detector,)
+    return lambda record: sum(record.metrics[name][metric] for name in names) / len(names)
+
+
+def best(metric: str, records: Sequence[RunRecord]) -> str:
+    """Return the detector with the largest mean over the runs: after the fact, as the paper's starred rows have it."""
+    return max(DETECTORS, key=lambda name: sum(map(measure(metric, name), records)))
 
 
 def accuracy(record: RunRecord) -> float:
@@ -160,7 +165,7 @@ def heading(columns: Sequence[str]) -> list[str]:
 
 def methods(records: Sequence[RunRecord]) -> list[str]:
     """Return one line a method over all environments."""
-    columns = [(metric, name) for metric in ("auroc", "aupr") for name in (*DETECTORS, "mean")]
+    columns = [(metric, name) for metric in RANKED for name in (*DETECTORS, "mean")]
     lines = heading(["method", "runs", "accuracy", *(f"{metric.upper()} {name}" for metric, name in columns)])
     for name in VARIANTS:
         own = [record for record in records if variant(record) == name]
@@ -172,21 +177,23 @@ def methods(records: Sequence[RunRecord]) -> list[str]:
 def beside_the_paper(records: Sequence[RunRecord]) -> list[str]:
     """Return ours beside the paper's, environment by environment and over all."""
     lines = heading(["unseen", "method", "runs", "accuracy", "paper", "AUROC", "paper", "AUPR", "paper"])
-    for place, environment in enumerate((*ENVIRONMENTS, "all")):
-        for name, theirs in PAPER.items():
-            method, _, detector = name.lower().partition("-")
-            read = [accuracy, *(measure(metric, detector or "best") for metric in ("auroc", "aupr"))]
-            own = [record for record in records if variant(record) == method.strip("*")]
-            own = [record for record in own if environment in ("all", record.spec.test_domain)]
-            pairs = [(shown([each(r) for r in own]), f"{n:.1f}") for each, n in zip(read, theirs[place], strict=True)]
-            lines.append(row([environment, name, len(own), *(text for pair in pairs for text in pair)]))
+    for environment in (*ENVIRONMENTS, ""):
+        for name, (method, detector) in PAPERS_ROWS.items():
+            own = [record for record in records if variant(record) == method]
+            own = [record for record in own if environment in ("", record.spec.test_domain)]
+            detect = [measure(metric, best(metric, own) if detector == "best" else detector) for metric in RANKED]
+            cells: list[object] = [environment or "all", name, len(own)]
+            for metric, read in zip(("accuracy", *RANKED), (accuracy, *detect), strict=True):
+                theirs, _ = lookup()["colored_mnist", environment, method, detector, metric]
+                cells += [shown([read(record) for record in own]), f"{theirs:.1f}"]
+            lines.append(row(cells))
     return lines
 
 
 def differences(records: Sequence[RunRecord]) -> list[str]:
     """Return MADOD less each other method, paired over the cells and seeds that both have."""
     found = {(variant(r), r.spec.test_domain, r.spec.ood_classes, r.spec.seed): r for r in records}
-    reads = [accuracy, *(measure(metric, "mean") for metric in ("auroc", "aupr"))]
+    reads = [accuracy, *(measure(metric, "mean") for metric in RANKED)]
     lines = heading(["MADOD less", "runs", "accuracy", "AUROC, mean of 3", "AUPR, mean of 3"])
     for name in (name for name in VARIANTS if name != "madod"):
         cells = [key[1:] for key in found if key[0] == name and ("madod", *key[1:]) in found]

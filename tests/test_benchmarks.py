@@ -16,6 +16,8 @@ from madod.benchmark.plan import load_plan
 from madod.data.augment import NONE
 from madod.data.base import DATASETS
 from madod.data.images import read_image
+from madod.report.frame import load_records
+from madod.report.measured import measured
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -106,6 +108,11 @@ def test_the_colored_mnist_table_is_made_from_its_records():
     assert {spec.id for spec in planned} == {file.parent.name for file in results.glob("*/record.json")}
     records = [mnist.load_record(results / spec.id) for spec in planned]
     assert mnist.table(records) == (results / "table.md").read_text(encoding="utf-8")
+    report = measured(load_records(results))
+    starred = report[(report["method"] == "erm") & (report["detector"] == "best")].set_index("metric")["value"]
+    assert f"| {starred['auroc']:.1f} ± " in (row := mnist.beside_the_paper(records)[-4])
+    assert f"| {starred['aupr']:.1f} ± " in row
+    assert row.startswith("| all | ERM* | 24 |")
 
 
 def fold(
