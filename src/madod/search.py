@@ -61,7 +61,7 @@ class Above:
     low: float
 
     def admits(self, value: float) -> bool:
-        """Tell whether a value can be; what is not finite cannot."""
+        """Tell whether a value lies within; infinity and NaN never do."""
         return self.low < value < math.inf
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class AtLeast:
     low: float
 
     def admits(self, value: float) -> bool:
-        """Tell whether a value can be; what is not finite cannot."""
+        """Tell whether a value lies within; infinity and NaN never do."""
         return self.low <= value < math.inf
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class Between:
     high: float
 
     def admits(self, value: float) -> bool:
-        """Tell whether a value can be."""
+        """Tell whether a value lies within."""
         return self.low <= value <= self.high
 
     def __str__(self) -> str:

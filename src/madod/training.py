@@ -118,7 +118,7 @@ def train(
 
 
 def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
-    """Return the terms of these steps as numbers, waiting once for all of them; stop at one that is none."""
+    """Return the terms of these steps as floats, with one wait for the device; refuse the first that is not finite."""
     values = iter(torch.stack([term.float() for terms in waiting.values() for term in terms.values()]).tolist())
     rows = [{"step": step, **{name: next(values) for name in terms}} for step, terms in waiting.items()]
     for row in rows:

@@ -141,7 +141,7 @@ class Algorithm(nn.Module, ABC):
 
     @property
     def rate(self) -> float:
-        """The learning rate of the coming step: the same in all, but for what falls."""
+        """The learning rate of the coming step: constant, but for a fall to a tenth at each of `falls`."""
         return stepped(self.config.lr, self.step / self.setting.steps, self.falls, 0.1)
 
     def update(self, batch: Any) -> Terms:

@@ -39,9 +39,9 @@ class Compute:
         return images.contiguous(memory_format=torch.channels_last) if self.channels_last else images
 
     def over(self, steps: int, *, least: float, insist: bool = False) -> "Compute":
-        """Return this way for a number of steps: compiled only where they are as many as repay it, or by request.
+        """Return this way, compiled only where `steps` reach `least`, from which on compiling pays.
 
-        Where no number of steps repays it, no request has it compiled.
+        `insist` has it compiled however few they are, unless `least` is infinite: then it never pays.
         """
         return replace(self, compiled=self.compiled and (steps >= least or (insist and least < math.inf)))
 
