@@ -3,8 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from madod.detectors import THREE
 from madod.report import words
-from madod.report.order import in_order
+from madod.report.order import detectors_in_order, in_order
 from madod.report.paper import CAVEATS, METRICS, PRINTED, caveat, lookup, printed
 from madod.report.table import Entry
 from madod.report.tables import TITLES, paper_tables
@@ -91,3 +92,8 @@ def test_notes_on_the_paper_agree_with_its_numbers():
     assert {gap["vlcs", "madod", name, "auroc"] for name in ("msp", "energy")} == {5.0}
     assert in_order(PRINTED) == list(PRINTED)
     assert set(METRICS) == set(TITLES)
+
+
+def test_runs_have_the_papers_detectors_and_tables_its_order():
+    assert detectors_in_order((*THREE, "knn", "mean")) == ["ddu", "msp", "energy", "knn", "mean"]
+    assert {detector for _, _, method, detector, _ in lookup() if method == "madod"} == set(THREE)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from madod.benchmark.form import filled
 from madod.benchmark.record import RunSpec
 from madod.benchmark.toml import Toml
+from madod.detectors import THREE
 
 Unknown = str | tuple[str | tuple[str, ...], ...]
 Settings = Mapping[str, Mapping[str, Any]]
@@ -65,7 +66,7 @@ class Plan:
     datasets: tuple[DatasetPlan, ...]
     algorithms: tuple[str, ...] = ()
     variants: tuple[Variant, ...] = ()
-    detectors: tuple[str, ...] = ("msp", "energy", "ddu")
+    detectors: tuple[str, ...] = THREE
     seeds: tuple[int, ...] = (0,)
     split_seed: int = 0
     draws: int = 1

@@ -19,6 +19,7 @@ from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
+from madod.detectors import THREE
 from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import InputError
 from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
@@ -34,7 +35,6 @@ from madod.predict.gallery import gathered
 from madod.storage import whole
 from madod.training import CHECKPOINT, History, Progress, Seconds, silent, spent, train, write_history
 
-DETECTORS_OF_THE_PAPER = ("msp", "energy", "ddu")
 GRID = "generator.png"
 
 
@@ -62,7 +62,7 @@ def run(
     cache: Path,
     device: torch.device,
     weights: Weights | None = None,
-    detectors: Sequence[str] = DETECTORS_OF_THE_PAPER,
+    detectors: Sequence[str] = THREE,
     ship: str = "energy",
     waive_gate: bool = False,
     compiled: bool = False,

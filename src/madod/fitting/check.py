@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome
+from madod.benchmark.run import Outcome
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
 from madod.data.split import split
+from madod.detectors import THREE
 from madod.errors import InputError, NoSpaceError
 from madod.evaluation.threshold import threshold
 from madod.fitting.choose import Check
@@ -141,7 +142,7 @@ def best_detector(folds: Sequence[Fold]) -> str:
     """Return the detector with the highest AUROC over the folds that have one, or the usual one."""
     means = {
         name: float(np.mean([fold.auroc[name] for fold in folds if name in fold.auroc]))
-        for name in DETECTORS_OF_THE_PAPER
+        for name in THREE
         if any(name in fold.auroc for fold in folds)
     }
     return max(means, key=means.__getitem__) if means else FALLBACK

@@ -12,11 +12,12 @@ import torch
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import DETECTORS_OF_THE_PAPER, Outcome, refuse_another, run
+from madod.benchmark.run import Outcome, refuse_another, run
 from madod.benchmark.run import hparams as with_presets
 from madod.data.base import DomainDataset
 from madod.data.folder import Folder
 from madod.data.opening import Opening
+from madod.detectors import THREE
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked
 from madod.fitting.check import fold as fold_of
@@ -60,7 +61,7 @@ def carry_out(
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
     refuse_another(spec, out)
     _refuse_inside(ready.dataset, out)
-    names = tuple(dict.fromkeys((*DETECTORS_OF_THE_PAPER, *([detector] if detector else []))))
+    names = tuple(dict.fromkeys((*THREE, *([detector] if detector else []))))
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
         return run(
@@ -76,7 +77,7 @@ def carry_out(
         ship = detector or best_detector(folds)
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
-        choices = len(DETECTORS_OF_THE_PAPER) if folds and detector is None else 1
+        choices = len(THREE) if folds and detector is None else 1
         strangers = scored(load(out), unknowns) if unknowns else None
         found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)

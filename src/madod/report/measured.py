@@ -2,12 +2,11 @@
 
 import pandas as pd
 
+from madod.detectors import THREE
 from madod.report.declared import declared_rows
 from madod.report.frame import CELL
 from madod.report.paper import METRICS, printed
 
-THREE = ("ddu", "msp", "energy")
-"""The paper's detectors, in its order."""
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
 
 

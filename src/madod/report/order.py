@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from madod.report.measured import THREE
 from madod.report.paper import printed
 
 BESIDE = ("declared", "mean", "best")
@@ -32,7 +31,8 @@ def methods_in_order(names: Iterable[str]) -> list[str]:
 
 def detectors_in_order(names: Iterable[str]) -> list[str]:
     """Return the paper's three, the others by name, then the method's own score and the rows beside them."""
-    last = ("own", *BESIDE)
+    table, last = printed(), ("own", *BESIDE)
+    first = tuple(dict.fromkeys(table.loc[table["algorithm"] == "madod", "detector"]))
     there = set(names)
-    others = sorted(there - {*THREE, *last})
-    return [name for name in (*THREE, *others, *last) if name in there]
+    others = sorted(there - {*first, *last})
+    return [name for name in (*first, *others, *last) if name in there]

@@ -8,15 +8,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from madod.detectors import THREE
 from madod.report import words
 from madod.report.frame import PLACE
-from madod.report.measured import THREE, with_rows_beside
-from madod.report.order import methods_in_order
+from madod.report.measured import with_rows_beside
+from madod.report.order import detectors_in_order, methods_in_order
 from madod.report.table import MISSING, Row, Table, signed
 
 COMPARED = (
     ("accuracy", "mean"),
-    *((metric, name) for metric in ("auroc", "aupr") for name in (*THREE, "mean", "declared")),
+    *((metric, name) for metric in ("auroc", "aupr") for name in (*detectors_in_order(THREE), "mean", "declared")),
 )
 """Metric and detector of every comparison; accuracy is the same under all detectors."""
 LEVEL = 0.95
