@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from madod.evaluation.metrics import aupr, auroc
 from madod.report.drawing import DASHES, FAINT, INK, MARKERS, PALETTE, PAPER, axes, svg
 from madod.report.embedding import densest, embed, subsample
 from madod.report.html import Markup
@@ -20,7 +21,7 @@ def roc(
     name: str = "roc",
 ) -> Markup:
     """Draw one curve an algorithm: unknown images flagged against known images flagged, a dot at its threshold."""
-    from sklearn.metrics import roc_auc_score, roc_curve
+    from sklearn.metrics import roc_curve
 
     with axes(3.4, 3.2) as ax:
         ax.plot([0, 1], [0, 1], color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
@@ -30,7 +31,7 @@ def roc(
                 said.append(f"{title}: no curve, as not both kinds of image are there")
                 continue
             wrong, found, _ = roc_curve(unknown, score)
-            label = f"{title} {100 * roc_auc_score(unknown, score):.1f}"
+            label = f"{title} {100 * auroc(score, unknown):.1f}"
             colour = PALETTE[index % len(PALETTE)]
             ax.plot(wrong, found, color=colour, linestyle=DASHES[index % len(DASHES)], linewidth=2, label=label)
             if thresholds and title in thresholds:
@@ -49,7 +50,7 @@ def precision_recall(
     scores: Mapping[str, NDArray[np.floating]], unknown: NDArray[np.bool_], name: str = "precision"
 ) -> Markup:
     """Draw one curve an algorithm: how many flagged images are unknown against how many unknown ones are flagged."""
-    from sklearn.metrics import average_precision_score, precision_recall_curve
+    from sklearn.metrics import precision_recall_curve
 
     with axes(3.4, 3.2) as ax:
         ax.axhline(unknown.mean() if len(unknown) else 0, color=FAINT, linewidth=0.8, linestyle=(0, (2, 3)))
@@ -58,7 +59,7 @@ def precision_recall(
             if not unknown.any():
                 continue
             precision, recall, _ = precision_recall_curve(unknown, score)
-            label = f"{title} {100 * average_precision_score(unknown, score):.1f}"
+            label = f"{title} {100 * aupr(score, unknown):.1f}"
             look = {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
             ax.plot(recall, precision, linewidth=2, drawstyle="steps-post", label=label, **look)
             said.append(label)
