@@ -164,7 +164,8 @@ def same_answers(model: Model, images: np.ndarray, folder: Path) -> Answer:
 @pytest.mark.parametrize(
     ("algorithm", "backbone", "norm", "detector", "size", "count"),
     [
-        ("daml", "small_cnn", "group", "knn", 32, 500),
+        ("daml", "small_cnn", "group", "energy", 32, 500),
+        pytest.param("daml", "small_cnn", "group", "own", 32, 500, marks=pytest.mark.long),
         pytest.param("erm", "wrn_16_2", "group", "mahalanobis", 32, 500, marks=pytest.mark.long),
         pytest.param("erm", "resnet18", "group", "energy", 64, 60, marks=pytest.mark.long),
         pytest.param("erm", "resnet18", "frozen", "rmds", 64, 500, marks=pytest.mark.long),

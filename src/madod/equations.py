@@ -14,13 +14,25 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
     return -temperature * torch.logsumexp(logits / temperature, dim=-1)
 
 
+def surprisal(logits: Tensor) -> Tensor:
+    """-log max_k p_k = log(1 + sum_(k != argmax) exp(l_k - l_max)) of logits (n, k).
+
+    Taken over the other classes alone, it keeps apart even images whose largest probability rounds to 1.
+    """
+    ranked = logits.sort(dim=-1, descending=True).values
+    return (ranked[..., 1:] - ranked[..., :1]).exp().sum(-1).log1p()
+
+
 RBF_SCALES = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
 def rbf(x: Tensor, y: Tensor) -> Tensor:
-    """K_ij = sum_g exp(-g max(||x_i - y_j||^2, 1e-30)), g in 10^{-3..3} [DomainBed]."""
-    squared = x.square().sum(1)[:, None] + y.square().sum(1) - 2 * x @ y.T
-    return sum((torch.exp(-g * squared.clamp_min(1e-30)) for g in RBF_SCALES), start=torch.zeros_like(squared))
+    """K_ij = sum_g exp(-g ||x_i - y_j||^2), g in 10^{-3..3} [DomainBed].
+
+    Distances come from differences: from norms and products float32 would leave an error that g = 1000 blows up.
+    """
+    squared = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist").square()
+    return sum((torch.exp(-g * squared) for g in RBF_SCALES), start=torch.zeros_like(squared))
 
 
 def mmd(x: Tensor, y: Tensor) -> Tensor:

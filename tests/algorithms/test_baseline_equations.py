@@ -14,7 +14,7 @@ from madod.algorithms import aligned_ensemble, coral, irm, mbdg, medic, mixup, s
 from madod.algorithms.base import ALGORITHMS
 from madod.data.augment import NONE
 from madod.models.classifier import Classifier, Setting
-from madod.models.ensemble import Ensemble, Views, views
+from madod.models.ensemble import Ensemble, Views, pooled, views
 from madod.tasks import Batch
 
 from .toy import by_domain
@@ -78,7 +78,7 @@ def test_mixup_risk():
 
 
 def kernel(a, b):
-    return sum(math.exp(-g * max(float((a - b).square().sum()), 1e-30)) for g in equations.RBF_SCALES)
+    return sum(math.exp(-g * float((a - b).square().sum())) for g in equations.RBF_SCALES)
 
 
 def test_mmd_is_the_loop_over_kernels():
@@ -89,6 +89,21 @@ def test_mmd_is_the_loop_over_kernels():
 
     close(equations.mmd(x, y), number(mean(x, x) + mean(y, y) - 2 * mean(x, y)))
     close(equations.mmd(x, x), number(0.0))
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-1, 1.0])
+def test_mmd_and_its_gradient_in_float32_are_those_of_float64(spread):
+    centre = 2.5 * torch.rand(2048, generator=seeded())  # as wide and as far from 0 as features of a ResNet-50
+    x, y = (centre + spread * (randn(32, 2048, seed=seed) + seed / 5) for seed in (1, 2))
+
+    def found(dtype):
+        ends = [part.float().to(dtype).requires_grad_() for part in (x, y)]
+        value = equations.mmd(*ends)
+        return value.double(), torch.cat(torch.autograd.grad(value, ends)).double()
+
+    (rough, slope), (exact, truth) = found(torch.float32), found(torch.float64)
+    close(rough, exact, rtol=1e-4, atol=0)
+    assert (slope - truth).norm() < 1e-4 * truth.norm()
 
 
 def test_coral_is_the_loop_over_moments():
@@ -299,7 +314,18 @@ def test_medic_heads_start_small_and_own_score_is_the_answers_pair():
     features, logits, own = net(x)
     for n in range(5):
         pair = net.pairs(features[n]).view(3, 2)[logits[n].argmax()].softmax(0)
-        close(own[n], 1 - pair[1])
+        close(own[n], -pair[1].log())
+
+
+def test_medic_own_score_keeps_apart_what_rounds_to_one_or_to_zero():
+    net = tiny("medic").net.float()
+    x = torch.rand(1, 3, 2, 2)
+    margins, found = (-60.0, -40.0, 0.0, 40.0, 60.0), []
+    for margin in margins:
+        nn.init.zeros_(net.pairs.weight)
+        net.pairs.bias.data.copy_(torch.tensor([0.0, margin]).repeat(3))
+        found.append(net(x).own[0].item())
+    assert found == pytest.approx([math.log1p(math.exp(-margin)) for margin in margins], rel=1e-6, abs=0)
 
 
 def test_daml_losses_are_the_sums_over_networks_and_domains():
@@ -426,8 +452,17 @@ def test_ensemble_answers_with_the_mean():
     close(own, -mean.max(1).values)
     soft = sum(net(x).logits.softmax(1) for net in members) / 3
     _, logits, own = Ensemble(members, probabilities=True)(x)
-    close(logits, soft.log())
-    close(own, 1 - soft.max(1).values)
+    close(logits.softmax(1), soft)
+    close(own, -soft.max(1).values.log())
+
+
+def test_pooled_members_keep_their_mean_softmax_and_mean_energy():
+    logits = 3 * randn(4, 5, 3)
+    joint = pooled(logits)
+    close(joint.softmax(1), logits.softmax(2).mean(0))
+    close(equations.energy(joint), equations.energy(logits).mean(0))
+    sure = torch.tensor([[0.0, 80.0, 1.0], [0.0, 70.0, 1.0], [0.0, 300.0, 1.0]])  # softmaxes of 0 and 1 in float32
+    close(pooled(torch.stack([sure, sure])), sure)
 
 
 def test_views_classify_with_each_members_own_head():

@@ -11,7 +11,6 @@ from torch import nn
 from madod.detectors import gaussian, neighbours, relation
 from madod.detectors.ash import ASH
 from madod.detectors.base import Fit
-from madod.detectors.confidence import surprisal
 from madod.detectors.ddu import DDU
 from madod.detectors.dice import DICE
 from madod.detectors.energy import Energy
@@ -34,6 +33,7 @@ from madod.detectors.she import SHE
 from madod.detectors.shrinkage import oas, oas_intensity
 from madod.detectors.temp_scale import TempScale
 from madod.detectors.vim import ViM
+from madod.equations import surprisal
 from madod.errors import InputError
 from madod.models.classifier import Outputs
 
@@ -92,7 +92,7 @@ def test_msp_keeps_apart_what_rounds_to_one():
     assert (logits.double().softmax(1).amax(1) == 1).all()
     first, second, third = MSP().score(Outputs(logits, logits))
     assert first > second > third > 0
-    assert surprisal(logits)[0].item() == pytest.approx(np.exp(-50) + np.exp(-49), rel=1e-12, abs=0)
+    assert surprisal(logits.double())[0].item() == pytest.approx(np.exp(-50) + np.exp(-49), rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])

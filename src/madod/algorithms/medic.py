@@ -65,7 +65,7 @@ class Answers(NamedTuple):
 
 
 class PairedClassifier(Classifier):
-    """A classifier with a second head of one (no, yes) pair a class; its own score is 1 - p(yes) of the answer."""
+    """A classifier with a second head of one (no, yes) pair a class; its own score is -log p(yes) of the answer."""
 
     def __init__(self, net: Classifier) -> None:
         nn.Module.__init__(self)  # featurizer and head are there already; making new ones would draw random numbers
@@ -82,8 +82,8 @@ class PairedClassifier(Classifier):
     def forward(self, images: Tensor) -> Outputs:
         """Return features, logits and own scores."""
         features, logits, pairs = self.answers(images)
-        yes = pairs.softmax(2)[:, :, 1]
-        return Outputs(features, logits, 1 - yes.gather(1, logits.argmax(1, keepdim=True))[:, 0])
+        doubt = -F.logsigmoid(pairs[:, :, 1] - pairs[:, :, 0])  # no ties where p(yes) rounds to 1
+        return Outputs(features, logits, doubt.gather(1, logits.argmax(1, keepdim=True))[:, 0])
 
 
 @ALGORITHMS.register("medic")

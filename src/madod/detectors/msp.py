@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector
-from madod.detectors.confidence import surprisal
+from madod.equations import surprisal
 from madod.models.classifier import Outputs
 
 
@@ -16,4 +16,4 @@ class MSP(Detector):
 
     def score(self, outputs: Outputs) -> Tensor:
         """Return -log max_k p_k."""
-        return surprisal(outputs.logits)
+        return surprisal(outputs.logits.double())

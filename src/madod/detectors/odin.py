@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector
-from madod.detectors.confidence import surprisal
+from madod.equations import surprisal
 from madod.errors import InputError
 from madod.models.classifier import Outputs
 

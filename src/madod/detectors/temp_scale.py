@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
-from madod.detectors.confidence import surprisal
+from madod.equations import surprisal
 from madod.models.classifier import Outputs
 
 

@@ -1,5 +1,6 @@
 """Several classifiers that answer as one."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,15 +10,22 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.utils import skip_init
 
+from madod.equations import surprisal
 from madod.models.classifier import Classifier, Outputs, Setting
+
+
+def pooled(logits: Tensor) -> Tensor:
+    """l = log mean_m softmax(f_m) + mean_m lse(f_m): the mean softmax and the mean energy of members (m, n, k)."""
+    softmax = logits.log_softmax(-1).logsumexp(0) - math.log(len(logits))
+    return softmax + logits.logsumexp(-1, keepdim=True).mean(0)
 
 
 class Ensemble(nn.Module):
     """M classifiers: features are the members' side by side; logits the mean of the members' logits.
 
     `head` holds the members' heads side by side, over M, so that mean logits are exactly `head(features)`. With
-    `probabilities` the members' softmaxes are averaged instead and logits are the logarithm of that mean: there
-    `head` is an approximation, the mean logit. The own score is minus the largest mean logit, or 1 minus the
+    `probabilities` the members' softmaxes are averaged instead, and their energies (`pooled`): there `head` is an
+    approximation, the mean logit. The own score is minus the largest mean logit, or minus the logarithm of the
     largest mean probability.
     """
 
@@ -32,8 +40,8 @@ class Ensemble(nn.Module):
         features = torch.cat([out.features for out in outputs], 1)
         logits = torch.stack([out.logits for out in outputs])
         if self.probabilities:
-            mean = logits.softmax(-1).mean(0)
-            return Outputs(features, mean.clamp_min(torch.finfo(mean.dtype).tiny).log(), 1 - mean.amax(1))
+            joint = pooled(logits)
+            return Outputs(features, joint, surprisal(joint))
         mean = logits.mean(0)
         return Outputs(features, mean, -mean.amax(1))
 
