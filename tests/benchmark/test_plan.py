@@ -8,14 +8,15 @@ import pytest
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
-from madod.benchmark.jobs import expand, names_of
-from madod.benchmark.plan import load_plan
+from madod.benchmark.jobs import called, expand, names_of, opened
+from madod.benchmark.plan import DatasetPlan, load_plan
 from madod.benchmark.record import RunSpec, apart
 from madod.benchmark.run import hparams
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells
+from madod.data.digits import Digits
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
 from tests.data.miniatures import picture
@@ -145,6 +146,18 @@ def test_two_folders_of_one_name_are_refused_since_their_runs_would_be_taken_for
     expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + first), None)
     with pytest.raises(InputError, match=r"line 7.*another dataset of the plan is called 'images' too.*rename one"):
         expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + second), None)
+
+
+def test_a_folder_that_is_called_like_a_dataset_is_named_by_its_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for domain in ("day", "night"):
+        for kind in ("cat", "dog", "fox"):
+            for name in ("digits", "folder"):
+                picture(tmp_path / name / domain / kind / "x.png")
+    assert names_of(DatasetPlan("digits")).domains == Digits.domains
+    for name in ("./digits", "folder"):
+        assert names_of(DatasetPlan(name, size=8)).domains == opened(name, 8, False, root=Path("x")).domains
+        assert called(DatasetPlan(name)) == Path(name).name
 
 
 def test_settings_are_overridden_from_the_outside_in(tmp_path):

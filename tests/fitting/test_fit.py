@@ -1,12 +1,17 @@
 """What `madod.fit` refuses before anything long starts, and what `madod data` makes ready for it."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 import torch
 from PIL import Image
 
 import madod
 from madod.cli.main import main
+from madod.data.opening import Opening, open_dataset
 from madod.models.device import device_named
+from madod.training import silent
 
 
 @pytest.mark.parametrize(
@@ -115,3 +120,26 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     with pytest.raises(madod.InputError, match=r"lies among the pictures in .*: choose a folder outside"):
         madod.fit(pictures, out=pictures / inner, cache=tmp_path, algorithm="erm", steps=2)
     assert sorted(pictures.rglob("*")) == before
+
+
+def test_the_name_of_a_dataset_is_the_dataset_whatever_folder_lies_here(pictures, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    words = ["train", "digits", "--out", "digits", "--algorithm", "erm", "--steps", "1", "--cache", "cache", "--quiet"]
+    assert main(words) == 0
+    made = (tmp_path / "digits" / "record.json").read_bytes()
+    assert main(words) == 0  # goes on, though there is a folder of that name by now
+    assert (tmp_path / "digits" / "record.json").read_bytes() == made
+    assert not caplog.records
+    shutil.rmtree("digits")
+    shutil.copytree(pictures, "digits")
+    assert open_dataset("./digits", Opening(size=8, cache=Path("cache")), silent).classes == (
+        "cat",
+        "dog",
+        "fox",
+        "owl",
+    )
+    assert madod.fit(Path("digits"), algorithm="erm", steps=1, cache="cache").classes == ("cat", "dog", "fox", "owl")
+    assert not caplog.records
+    assert open_dataset("digits", Opening(), silent).classes == tuple("0123456789")
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert said == "digits is the dataset of that name, not the folder of pictures here: that one is ./digits"

@@ -20,7 +20,7 @@ from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
 from madod.benchmark.words import check_cells
 from madod.data.base import DATASETS, DomainDataset
-from madod.data.opening import Opening, open_dataset
+from madod.data.opening import Opening, open_dataset, own_folder
 from madod.errors import InputError, nearest
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
@@ -90,10 +90,9 @@ class Stage(NamedTuple):
 def opened(
     name: str, size: int | None, skip_bad: bool, *, root: Path | None = None, cache: Path | None = None
 ) -> DomainDataset:
-    """Return the dataset of a name in a plan; a registered name is never taken for a folder."""
-    if name in DATASETS and not takes(name, "root"):
-        return DATASETS[name]()
-    return open_dataset(name, Opening(root if name in DATASETS else None, size, skip_bad, cache), silent)
+    """Return the dataset of a name in a plan; the root is where registered datasets lie that are no part of madod."""
+    needed = own_folder(name) is None and takes(name, "root")
+    return open_dataset(name, Opening(root if needed else None, size, skip_bad, cache), silent)
 
 
 def expand(file: Path, root: Path | None, open_: Open = opened) -> tuple[Agenda, list[Job]]:
@@ -104,8 +103,9 @@ def expand(file: Path, root: Path | None, open_: Open = opened) -> tuple[Agenda,
     lies: dict[str, Path | None] = {}
     for k, dataset in enumerate(plan.datasets):
         stage = _stage(dataset, toml, k, root, open_)
-        name, folder = called(dataset), own_folder(dataset)
-        if lies.setdefault(name, folder) != folder:
+        name, folder = called(dataset), own_folder(dataset.name)
+        home = folder.resolve() if folder else None
+        if lies.setdefault(name, home) != home:
             why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
             raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
         for place, variant in enumerate(plan.compared, -len(plan.algorithms)):
@@ -148,10 +148,11 @@ def _weights(file: str, root: Path | None) -> Weights | None:
 
 def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
-    if entry.name in DATASETS and entry.name != "folder":
+    folder = own_folder(entry.name)
+    if folder is None:
         blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
         return Names(blank.domains, blank.units)
-    if not Path(entry.name).is_dir():
+    if not folder.is_dir():
         there = tuple(name for name in DATASETS if name != "folder")
         raise InputError(
             f"there is no dataset {entry.name!r}{nearest(entry.name, there)} and no folder of that name; "
@@ -163,15 +164,10 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     return Names(dataset.domains, dataset.units)
 
 
-def own_folder(entry: DatasetPlan) -> Path | None:
-    """Return where a folder of one's own lies; None for a registered dataset."""
-    return None if entry.name in DATASETS else Path(entry.name).resolve()
-
-
 def called(entry: DatasetPlan) -> str:
     """Return what records call a dataset: its name, or the last part of a folder's."""
-    folder = own_folder(entry)
-    return entry.name if folder is None else folder.name
+    folder = own_folder(entry.name)
+    return entry.name if folder is None else folder.resolve().name
 
 
 def takes(name: str, word: str) -> bool:

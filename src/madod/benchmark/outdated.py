@@ -10,7 +10,8 @@ import torch
 from madod.benchmark.jobs import Job, Open
 from madod.benchmark.run import divided, fingerprints
 from madod.benchmark.state import facts_of
-from madod.data.base import DATASETS, DomainDataset
+from madod.data.base import DomainDataset
+from madod.data.opening import own_folder
 from madod.errors import InputError
 
 
@@ -22,7 +23,7 @@ def outdated(jobs: Iterable[Job], runs: Path, open_: Open) -> dict[str, list[str
     cells: dict[object, dict[str, str]] = {}
     found: dict[str, list[str]] = {}
     for job in jobs:
-        facts = _noted(runs / job.folder) if job.data not in DATASETS else {}
+        facts = _noted(runs / job.folder) if own_folder(job.data) else {}
         if not facts.get("data"):
             continue
         dataset = open_(job.data, job.spec.size, job.skip_bad)

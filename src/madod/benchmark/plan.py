@@ -20,7 +20,7 @@ class DatasetPlan:
     """A dataset and how it is run; what is left out is as in `RunSpec`."""
 
     name: str
-    """A dataset's name, or a folder of one's own."""
+    """A dataset's name, or a folder of one's own; one that is called like a dataset is `./NAME`."""
     test_domains: str | tuple[str, ...] = "all"
     """Unseen domains, one after the other; "all" takes each in turn."""
     unknown: Unknown = "rotate"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, cache_folder, left_open, parse
+from madod.data.opening import own_folder
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -172,12 +173,11 @@ def check_data(jobs: "Sequence[Job]", how: Run, open_: "Open") -> None:
     """Refuse a sweep whose datasets are not there before anything starts; with Ray the data is the nodes' affair."""
     from madod.benchmark.jobs import takes
     from madod.cli.datasets import warn_of_differences
-    from madod.data.base import DATASETS
 
     if how.root is not None and not how.root.is_dir() and how.engine == "local":
         raise InputError(f"there is no folder {how.root}: --root names the folder that datasets lie in")
     for name, size, skip_bad in dict.fromkeys((job.data, job.spec.size, job.skip_bad) for job in jobs):
-        if name not in DATASETS or not takes(name, "root"):
+        if own_folder(name) or not takes(name, "root"):
             continue
         if how.root is None:
             raise InputError(f"{name} lies in a folder of yours: name it with --root DATA")

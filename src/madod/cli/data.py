@@ -35,7 +35,7 @@ class Data:
     """Which dataset, and where."""
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")]
-    """A dataset's name, or your own folder DIR/DOMAIN/CLASS/*.jpg."""
+    """A dataset's name, or your own folder DIR/DOMAIN/CLASS/*.jpg; one that is called like a dataset is ./NAME."""
     root: Annotated[Path | None, left_open("DIR")] = None
     """Folder that the dataset lies in, or is fetched into."""
     size: Annotated[int | None, left_open("PIXELS")] = None

@@ -12,7 +12,7 @@ import tyro
 from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.progress import shown
-from madod.data.opening import Opening
+from madod.data.opening import Opening, own_folder
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Train:
     """What to train on, with what, and where to put it."""
 
     data: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
-    """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits."""
+    """Your folder (DATA/DOMAIN/CLASS/*.jpg), or a dataset's name such as digits; a folder of that name is ./digits."""
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
     """Folder for the model, its record, its history and report.html."""
     root: Annotated[Path | None, left_open("DIR")] = None
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
     if how.ood_folder is not None:
         from madod.fitting.strangers import kept_apart
 
-        kept_apart(how.ood_folder, Path(how.data) if Path(how.data).is_dir() else None)
+        kept_apart(how.ood_folder, own_folder(how.data, how.root))
     with shown(how.quiet) as progress:
         made, look = trained(how, arguments, progress)
     from madod.fitting.page import write_page

@@ -1,6 +1,7 @@
 """From a name to a dataset: a registered one, with or without a root, or a folder of one's own."""
 
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from madod.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,16 @@ class Opening:
     cache: Path | None = None
 
 
-def own_folder(name: str, how: Opening) -> Path | None:
-    """Return the folder of a person's own that a name means; nothing for a dataset that is known by name."""
+def own_folder(name: str, root: Path | None = None) -> Path | None:
+    """Return the folder of a person's own that a name means; nothing for a dataset that is known by name.
+
+    The name of a dataset never means a folder, whatever lies here: `./digits` does.
+    """
     from madod.data.base import DATASETS
 
-    if how.root is not None:
-        return how.root if name == "folder" else None
-    return Path(name) if Path(name).is_dir() or name not in DATASETS else None
+    if root is not None:
+        return root if name == "folder" else None
+    return Path(name) if name == "folder" or name not in DATASETS else None
 
 
 def open_dataset(name: str, how: Opening, progress: Callable[[str, int, int], None]) -> "DomainDataset":
@@ -38,13 +44,16 @@ def open_dataset(name: str, how: Opening, progress: Callable[[str, int, int], No
     """
     from madod.data.base import DATASETS
     from madod.data.cache import cache_dir
+    from madod.data.images import is_picture
 
     given: dict[str, Any] = {}
-    own = own_folder(name, how)
+    own = own_folder(name, how.root)
     if own is not None and not own.exists():
         known = tuple(known for known in DATASETS if known != "folder")
         close = nearest(name, known)
         raise InputError(f"there is no folder {own}, and no dataset of that name{close}; there are: {', '.join(known)}")
+    if own is None and how.root is None and any(map(is_picture, Path(name).glob("*/*/*"))):
+        log.warning("%s is the dataset of that name, not the folder of pictures here: that one is ./%s", name, name)
     make: Any = DATASETS["folder" if own else name]
     takes, root = inspect.signature(make).parameters, own or how.root
     if "root" in takes and root is None:

@@ -117,6 +117,8 @@ def fit(
 ) -> Model:
     """Train on pictures in FOLDER/DOMAIN/CLASS/*.jpg and return the model; what is None is chosen by rule.
 
+    The name "digits" means the dataset that comes along; a folder of that name is "./digits", or a `Path`.
+
     With `out` the model, its record and its history stay there, and the same call after a kill goes on where it was.
     `check` holds every domain out once beforehand and picks the detector by what comes out ("short": a quarter of the
     steps each, without G); without it the detector is the energy.
@@ -129,9 +131,10 @@ def fit(
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
     one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[algorithm].Config)))
+    own = folder if isinstance(folder, Path) else None  # "digits" is the dataset, Path("digits") the folder
     ready = prepare(
-        str(folder),
-        Opening(size=size, skip_bad=skip_bad, cache=Path(cache) if cache else None),
+        "folder" if own else str(folder),
+        Opening(own, size, skip_bad, Path(cache) if cache else None),
         Wishes(
             size=size, backbone=backbone, pretrained=pretrained, steps=steps, translate=translate,
             translate_steps=translate_steps, check=check, precision=precision, test_domain=test_domain,

@@ -68,7 +68,7 @@ def prepare(
     if detector is not None:
         refuse_scoreless(algorithm, [detector])
     seen = look(data, opening, wishes, device, config=ALGORITHMS[algorithm].Config, progress=progress)
-    choice, own, cache = seen.choice, own_folder(data, opening), opening.cache or cache_dir()
+    choice, own, cache = seen.choice, own_folder(data, opening.root), opening.cache or cache_dir()
     _refuse_numbers(choice, seed, split_seed)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = RunSpec(
@@ -102,7 +102,7 @@ def look(
     progress: Progress = silent,
 ) -> Look:
     """Look at a folder, or open a dataset, and choose what is left open; `config` is that of `choose`."""
-    own = own_folder(data, opening)
+    own = own_folder(data, opening.root)
     rules = partial(choose, own=own is not None, gpu=device.type == "cuda", config=config)
     if own is not None and own.exists():
         found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
