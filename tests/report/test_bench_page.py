@@ -11,6 +11,7 @@ import pytest
 from madod.cli.main import main
 from madod.report.bench_page import report_page
 from madod.report.frame import load_records
+from madod.report.showcase import showcase, two
 from madod.report.table import MISSING
 
 from .browser import needs_browser, opened
@@ -85,6 +86,16 @@ def test_runs_without_outputs_say_so(tmp_path):
     html = report_page(load_records(tmp_path))
     assert "left no outputs" in html
     assert "kept no pictures" in html
+
+
+def test_the_reference_is_in_every_figure_of_the_cell(tmp_path):
+    for algorithm in ("erm", "irm", "mixup", "mbdg", "scone", "daml", "medic", "coral", "madod"):
+        write_run(tmp_path, algorithm, "photo", "person").joinpath("outputs.safetensors").unlink()
+    html = str(showcase(load_records(tmp_path), "madod"))
+    curves = re.findall(r"<h3>([^<]*)</h3>", html)[-6:]  # of learning, a method each
+    assert curves == ["ERM", "IRM", "Mixup", "MBDG", "SCONE", "MADOD"]
+    assert html.count("; MADOD ") == 6  # ROC and precision of three detectors
+    assert two(["erm", "madod", "madod, without R_GI"], "madod, without R_GI") == ["erm", "madod, without R_GI"]
 
 
 def test_the_reader_names_the_cell(tmp_path, capsys):

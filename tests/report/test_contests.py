@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from madod.report.contests import ablation, ablation_bars, rank_plot, ranks
+from madod.report.contests import ablation, ablation_bars, critical_difference, friedman_p, rank_plot, ranks
 from madod.report.frame import load_records
 
 from .records import HPARAMS, measures, record, write, write_records
@@ -26,13 +26,29 @@ def test_ranks_agree_with_friedman_and_the_published_critical_difference(tmp_pat
     assert found.cells == 12
 
 
+def test_friedmans_p_by_hand():
+    places = np.array([[1.0, 2, 3], [1, 3, 2], [1.5, 1.5, 3], [2, 1, 3]])  # mean ranks 5.5, 7.5 and 11 over 4
+    apart = ((5.5 - 8) ** 2 + (7.5 - 8) ** 2 + (11 - 8) ** 2) / 16
+    spread = 3 * 2 + 1.5  # a row of 1, 2, 3 has 2, one of two equals 1.5
+    assert friedman_p(places) == pytest.approx(math.exp(-2 * 16 * apart / spread / 2))  # of two degrees of freedom
+    assert friedman_p(np.full((4, 3), 2.0)) == 1.0
+    assert friedman_p(places) == pytest.approx(stats.friedmanchisquare(*places.T).pvalue)
+
+
+@pytest.mark.parametrize(("k", "q"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
+def test_the_critical_difference_is_the_published_one(k: int, q: float):
+    assert critical_difference(k, 14) == pytest.approx(q * math.sqrt(k * (k + 1) / (6 * 14)), rel=1e-3)  # table 5a
+
+
 def test_a_method_with_few_cells_does_not_take_the_others_cells_away(tmp_path, rng):
     write_records(tmp_path)
     write(tmp_path / "one", record("pacs", "coral", "photo", "person", 0, measures(rng, 0.9, ("msp", "energy", "ddu"))))
     found = ranks(load_records(tmp_path), "madod")
     assert found is not None
     assert (found.cells, found.left_out, set(found.mean)) == (12, ["coral"], {"erm", "madod"})
-    read(rank_plot(found))
+    drawn = {reference: rank_plot(found, reference) for reference in ("erm", "madod", "coral")}
+    assert [read(svg) and svg.count("var(--c2") > 0 for svg in drawn.values()] == [True, True, False]
+    assert drawn["erm"] != drawn["madod"]
 
 
 def test_one_method_has_no_ranks(tmp_path):

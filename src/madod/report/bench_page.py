@@ -116,7 +116,7 @@ def differences(frame: pd.DataFrame, reference: str) -> Markup:
             f"differ at 5 % (Nemenyi, {found.critical:.2f}); all alike: p {said_p(found.p)} (Friedman)."
             f"{left if found.left_out else ''}"
         )
-        drawn = figure(tag("div", contests.rank_plot(found), class_="panel"), caption)
+        drawn = figure(tag("div", contests.rank_plot(found, reference), class_="panel"), caption)
     return section("Is the difference real?", sortable(comparisons(frame, reference), "paired"), drawn)
 
 

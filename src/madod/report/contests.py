@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from madod.report import words
 from madod.report.drawing import FAINT, INK, PALETTE, PAPER, axes, svg
@@ -22,11 +23,33 @@ class Ranks(NamedTuple):
     mean: Mapping[str, float]
     cells: int
     critical: float
-    """Nemenyi's critical difference at 5 % [Demsar 2006]."""
+    """By `critical_difference`."""
     p: float
-    """Friedman's test of all methods being alike."""
+    """By `friedman_p`, of all methods being alike."""
     left_out: Sequence[str]
     """Methods that have runs in less than half of the reference's cells."""
+
+
+def friedman_p(places: NDArray[np.floating]) -> float:
+    """p of (k - 1) n² Σ_j (mean_i r_ij - (k + 1) / 2)² / Σ_ij (r_ij - (k + 1) / 2)², chi-squared with k - 1 degrees.
+
+    Ranks r (n, k) of k methods in n cells, ties shared; small where the methods are not alike [Friedman 1937].
+    """
+    from scipy import stats
+
+    n, k = places.shape
+    apart, spread = (float(((ranks - (k + 1) / 2) ** 2).sum()) for ranks in (places.mean(axis=0), places))
+    return float(stats.chi2.sf((k - 1) * n**2 * apart / spread, k - 1)) if spread else 1.0
+
+
+def critical_difference(k: int, n: int) -> float:
+    """q sqrt(k (k + 1) / (6 n)), q the 95 % point of the studentized range of k over sqrt 2 [Nemenyi; Demsar 2006].
+
+    Two of k methods whose mean ranks over n cells lie further apart differ.
+    """
+    from scipy import stats
+
+    return float(stats.studentized_range.ppf(0.95, k, np.inf)) / 2**0.5 * (k * (k + 1) / (6 * n)) ** 0.5
 
 
 def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: str = "mean") -> Ranks | None:
@@ -49,19 +72,16 @@ def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: 
     means = dict(
         zip((name for name, kept in zip(methods, whole, strict=True) if kept), places.mean(axis=0), strict=True)
     )
-    critical = float(stats.studentized_range.ppf(0.95, k, np.inf)) / 2**0.5 * (k * (k + 1) / (6 * n)) ** 0.5
-    spread = float(((places - (k + 1) / 2) ** 2).sum())
-    apart = float(((places.mean(axis=0) - (k + 1) / 2) ** 2).sum())
-    p = float(stats.chi2.sf((k - 1) * n * n * apart / spread, k - 1)) if spread else 1.0
     left_out = [name for name, kept in zip(methods, whole, strict=True) if not kept]
-    return Ranks(dict(sorted(means.items(), key=lambda item: item[1])), n, critical, p, left_out)
+    best_first = dict(sorted(means.items(), key=lambda item: item[1]))
+    return Ranks(best_first, n, critical_difference(k, n), friedman_p(places), left_out)
 
 
-def rank_plot(found: Ranks, name: str = "ranks") -> Markup:
-    """Draw mean ranks as dots, best at the top; bars that do not overlap lie a critical difference apart."""
+def rank_plot(found: Ranks, reference: str, name: str = "ranks") -> Markup:
+    """Draw mean ranks, best at the top, the reference coloured; bars a critical difference apart do not overlap."""
     with axes(5.2, 0.9 + 0.34 * len(found.mean)) as ax:
         for line, (method, rank) in enumerate(found.mean.items()):
-            colour = PALETTE[1] if method == "madod" else PALETTE[0]
+            colour = PALETTE[1] if method == reference else PALETTE[0]
             ax.plot(
                 [rank - found.critical / 2, rank + found.critical / 2],
                 [line, line],

@@ -70,8 +70,8 @@ def showcase(frame: pd.DataFrame, reference: str, wanted: str | None = None) -> 
     if place is None or not folders:
         said = "The runs left no outputs beside their records, so there is nothing to draw curves from."
         return section("One cell, looked at closely", paragraph(said))
-    picked = list(folders) if len(folders) <= MOST else _few(list(folders), reference)
-    shown = {method: found for method in picked if (found := seen(folders[method])) is not None}
+    picked = {method: folders[method] for method in _few(list(folders), reference)}
+    shown = {method: found for method, folder in picked.items() if (found := seen(folder)) is not None}
     why = (
         "as asked for" if wanted else "the first cell in which most methods left their outputs, whatever came out there"
     )
@@ -80,9 +80,9 @@ def showcase(frame: pd.DataFrame, reference: str, wanted: str | None = None) -> 
         "One cell, looked at closely",
         paragraph(intro),
         _curves(shown),
-        _histograms(shown, reference, thresholds(frame, folders)),
-        _maps(folders, shown, reference),
-        _learning(folders),
+        _histograms(shown, reference, thresholds(frame, picked)),
+        _maps(picked, shown, reference),
+        _learning(picked),
     )
 
 
@@ -93,11 +93,9 @@ def thresholds(frame: pd.DataFrame, folders: Mapping[str, Path]) -> dict[tuple[s
 
 
 def _few(methods: list[str], reference: str) -> list[str]:
-    """Return the first methods, the reference among them."""
-    return [
-        *[method for method in methods if method != reference][: MOST - 1],
-        *([reference] if reference in methods else []),
-    ]
+    """Return as many of the methods as a figure holds, in their order, the reference among them."""
+    others = [method for method in methods if method != reference][: MOST - (reference in methods)]
+    return [method for method in methods if method in (*others, reference)]
 
 
 def _curves(shown: Mapping[str, Seen]) -> Markup | None:
@@ -151,7 +149,7 @@ def _maps(folders: Mapping[str, Path], shown: Mapping[str, Seen], reference: str
 
 
 def _learning(folders: Mapping[str, Path]) -> Markup | None:
-    rows = {method: read_history(folder) for method, folder in list(folders.items())[:MOST]}
+    rows = {method: read_history(folder) for method, folder in folders.items()}
     drawn = {
         words.method(method): plots.learning_curves(found, name=f"learning-{index}")
         for index, (method, found) in enumerate(rows.items())
@@ -162,6 +160,6 @@ def _learning(folders: Mapping[str, Path]) -> Markup | None:
 
 def two(methods: list[str], reference: str) -> list[str]:
     """Return the two methods that are shown side by side: MBDG, ERM or the first other one, and the reference."""
-    mine = next((method for method in methods if method.partition(",")[0] == reference), None)
+    mine = next((method for method in methods if reference in (method, method.partition(",")[0])), None)
     others = [method for method in ("mbdg", "erm", *methods) if method in methods and method != mine]
     return [*others[:1], *([mine] if mine else others[1:2])]
