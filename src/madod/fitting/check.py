@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import Outcome
+from madod.benchmark.run import Outcome, fingerprints
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
 from madod.data.split import split
@@ -62,18 +62,20 @@ NAMES = {each.name for each in fields(Fold)}
 
 
 def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run) -> list[Fold]:
-    """Return a fold a domain, from `check.json` where it is of these very runs; goes on where it was killed."""
+    """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
+
+    A fold that failed is tried again: what was in its way may be gone.
+    """
     if how == "none":
         return []
     plans = {domain: fold_spec(spec, dataset, domain, how) for domain in dataset.domains}
-    images = split(dataset, test_domain=None, split_seed=spec.split_seed).source.fingerprint()
+    images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
     ids = [f"{each.id} {images}" for each in plans.values()]
-    if kept := _kept(out / FILE, ids):
-        return kept
-    folds = []
+    done, folds = _done(out / FILE), []
     for k, (domain, plan) in enumerate(plans.items()):
         try:
-            folds.append(fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
+            kept = done.get(ids[k])
+            folds.append(kept or fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:
@@ -84,13 +86,14 @@ def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: R
     return folds
 
 
-def _kept(file: Path, ids: list[str]) -> list[Fold]:
-    """Return the folds in a file; none where it is damaged, of other runs, or lacks what folds have to say today."""
+def _done(file: Path) -> dict[str, Fold]:
+    """Return the finished folds in a file, by their runs; none where it is damaged or says less than folds do today."""
     with suppress(InputError, LookupError, TypeError):
         facts = read_json(file)
-        if facts["runs"] == ids and all(fold.keys() == NAMES for fold in facts["folds"]):
-            return [Fold(**fold) for fold in facts["folds"]]
-    return []
+        if all(fold.keys() == NAMES for fold in facts["folds"]):
+            folds = zip(facts["runs"], (Fold(**fold) for fold in facts["folds"]), strict=False)
+            return {name: fold for name, fold in folds if not fold.failure}
+    return {}
 
 
 def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) -> RunSpec:
