@@ -21,7 +21,7 @@ from madod.meta import adapt
 from madod.models.classifier import Classifier, Setting
 from madod.tasks import Batch
 from madod.translation.blocks import adain, instance_norm
-from madod.translation.judge import domain_distance, judge
+from madod.translation.judge import diversity, domain_distance, judge, retention
 from madod.translation.munit import Munit, MunitConfig, adversarial_loss, discriminator_loss
 from madod.translation.networks import architecture, initialise
 from madod.translation.translate import freeze
@@ -250,6 +250,10 @@ def test_retention_and_diversity_by_hand():
     shifts = iter([0.0, 0.1])
     moving = judge(lambda images, rng: images + next(shifts), verdict, held_out, seeded())
     assert moving.diversity == pytest.approx(0.1 * 255 / 100, rel=1e-5)
+    assert diversity(torch.tensor([0.1, 0.3]), 0.4) == pytest.approx(0.5)
+    y, said, restyled = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 1, 0], [0, 0, 1, 0, 1]])
+    assert retention(said, restyled, y) == pytest.approx(2 / 3)  # what was wrong before counts neither way
+    assert retention(1 - y, y, y) == 0.0
 
 
 def test_instance_norm_by_hand():

@@ -85,8 +85,9 @@ def generator(page: Page) -> Markup | None:
     alt = "Rows of original source pictures, each above restylings of the same picture by G"
     numbers = [[name, f"{gauge.value:.2f}", f"at least {gauge.least:g}"] for name, gauge in page.translation.items()]
     explained = (
-        "Retention is the share of restyled pictures that a plain classifier still labels right; diversity is how far "
-        "two restylings of one picture lie apart, relative to the distance between domains. "
+        "Retention: of the pictures that a plain classifier labels right, the share that it still labels right "
+        "restyled. Diversity: how far apart two restylings of a picture lie, relative to two pictures of a class from "
+        "two domains. "
         "A copy would keep everything and vary nothing."
     )
     return section(

@@ -13,14 +13,23 @@ Restyle = Callable[[Tensor, torch.Generator], Tensor]
 Label = Callable[[Tensor], Tensor]
 
 
+def retention(said: Tensor, restyled: Tensor, y: Tensor) -> float:
+    """P(f(x~) = y | f(x) = y): of the images that f labels right, the share that it still labels right restyled."""
+    right = said == y
+    return float((right & (restyled == y)).sum()) / max(float(right.sum()), 1.0)
+
+
+def diversity(apart: Tensor, between: float) -> float:
+    """mean |x~ - x~'| / mean |x - x'|: distances of two restylings (n,), over that of a class in two domains."""
+    return float(apart.mean()) / between
+
+
 @dataclass(frozen=True)
 class Bounds:
-    """What a usable G keeps to."""
+    """The least of both that a usable G has."""
 
     retention: float = 0.7
-    """At least this share of the images that a source-trained classifier labels right must stay right restyled."""
     diversity: float = 0.2
-    """Two restylings of one image must differ at least this much, relative to the same class in two domains."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +58,18 @@ class Judgement:
 
 @torch.no_grad()
 def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
-    """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,).
-
-    Retention is the share of images labelled right whose restyling still is; diversity the mean distance between two
-    restylings of one image over the mean distance between images of one class in two domains.
-    """
+    """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,)."""
     order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
-    right = kept = apart = 0.0
-    for rows in order.split(128):
+    seen = []
+    for rows in order.split(128):  # restylings of all at once would not fit
         images = held_out.take(rows)
         first, second = translate(images, rng), translate(images, rng)
-        clean = label(images) == held_out.y[rows]
-        right += float(clean.sum())
-        kept += float((clean & (label(first) == held_out.y[rows])).sum())
-        apart += float((first - second).abs().mean((1, 2, 3)).sum())
-    n, distance = len(order), domain_distance(held_out.subset(order))
-    return Judgement(kept / max(right, 1.0), apart / n / distance, n, right / n)
+        seen.append((label(images), label(first), (first - second).abs().mean((1, 2, 3))))
+    said, restyled, apart = map(torch.cat, zip(*seen, strict=True))
+    y = held_out.y[order]
+    between = domain_distance(held_out.subset(order))
+    clean = float((said == y).sum()) / len(order)
+    return Judgement(retention(said, restyled, y), diversity(apart, between), len(order), clean)
 
 
 def domain_distance(pool: Pool, pairs: int = 512) -> float:
