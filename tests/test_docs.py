@@ -3,12 +3,14 @@
 import ast
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import pytest
 
@@ -175,3 +177,11 @@ def test_what_extending_registers_is_a_whole_file(tmp_path):
     words = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821,F401", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_drawing_of_the_method_is_the_one_that_its_program_makes():
+    images = DOCS / "images"
+    drawn = runpy.run_path(str(images / "overview.py"))["overview"]()
+    assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
+    pictures = r"base64,[^\"]*"  # packed as the machine's zlib packs them
+    assert re.sub(pictures, "", drawn) == re.sub(pictures, "", (images / "overview.svg").read_text(encoding="utf-8"))

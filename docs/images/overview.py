@@ -1,8 +1,7 @@
-"""The method in one drawing, for the docs; `python -m madod.report.overview docs/images/overview.svg` makes it."""
+"""The method in one drawing, for the docs; `python docs/images/overview.py` makes it."""
 
 # ruff: noqa: RUF001  # formulas have primes and minus signs
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -214,4 +213,4 @@ def _arrow(x: int, y: int, end: int) -> Markup:
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(overview(), encoding="utf-8")
+    Path(__file__).with_suffix(".svg").write_text(overview(), encoding="utf-8")
