@@ -252,3 +252,19 @@ def test_a_setting_that_is_no_number_is_refused(name, value):
     with pytest.raises(InputError, match=f"^{name} cannot be .*: it has to be "):
         ALGORITHMS["madod"].Config(**{name: value})
     assert ALGORITHMS["madod"].Config(**{name: np.float64(-20.0 if name == "margin_in" else 1e-3)})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"outer": "sdg"}, "outer cannot be 'sdg' (did you mean 'sgd'?): it has to be one of adam, sgd"),
+        ({"tasks": 2.5}, "tasks cannot be 2.5: it has to be a whole number"),
+        ({"first_order": "no"}, "first_order cannot be 'no': it has to be true or false"),
+        ({"shots": True}, "shots cannot be True: it has to be a whole number"),
+        ({"lr": None}, "lr cannot be None: it has to be a number"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused_from_python_as_from_a_plan(given, said):
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        ALGORITHMS["madod"].Config(**given)
+    assert ALGORITHMS["madod"].Config(tasks=np.int64(2), invariance=0, shots=3).shots == 3

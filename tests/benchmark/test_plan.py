@@ -55,6 +55,8 @@ WRONG = {
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
     "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
+    'margin = 0 }|outer = "sdg" }': (16, "outer cannot be 'sdg'", "did you mean 'sgd'?"),
+    "margin = 0 }|shots = true }": (16, "shots cannot be True", "a whole number"),
     'name = "CE only"\nalgorithm = "madod"|name = "erm"\nalgorithm = "erm"': (14, "two things are called 'erm'", "own"),
     'algorithms = ["erm"]|algorithms = ["erm", "erm"]': (2, "two things are called 'erm'", "a name of its own"),
     'algorithm = "madod"\n|': (13, "the key 'algorithm' is missing", "add algorithm"),

@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from numbers import Real
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.equations import stepped
 from madod.errors import InputError
+from madod.kinds import hints, taken
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.optimizers import adam
@@ -53,7 +53,7 @@ class BaseConfig:
         return cls(**({} if pretrained else cls.scratch) | given)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no training can start with; a method adds what its fields have to be to each other."""
+        """Refuse what no training can start with; a method adds what its fields have to be to each other."""
         for field in fields(self):
             self.admit(field.name, getattr(self, field.name))
 
@@ -61,10 +61,8 @@ class BaseConfig:
     def admit(cls, name: str, value: Any) -> None:
         """Refuse a value that a field cannot have, whatever the others are."""
         config: Any = cls  # mypy takes no class of dataclasses for hashable, which a cache asks for
-        bound = bounds(config).get(name)
-        if type(config.__dataclass_fields__[name].default) not in (int, float):
-            return  # a switch or a word
-        if not isinstance(value, Real) or not (bound.admits(float(value)) if bound else math.isfinite(value)):
+        whole, bound = taken(name, hints(config)[name], value), bounds(config).get(name)
+        if type(whole) in (int, float) and not (bound.admits(whole) if bound else math.isfinite(whole)):
             raise InputError(f"{name} cannot be {value!r}: it has to be {bound or 'a finite number'}")
 
 

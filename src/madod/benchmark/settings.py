@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from madod.algorithms.base import ALGORITHMS
-from madod.benchmark.form import taken
+from madod.kinds import taken
 from madod.search import LogUniform, Uniform, draw, ranges
 
 
@@ -19,7 +19,7 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     """
     config = ALGORITHMS[algorithm].Config
     hints = get_type_hints(config)
-    fixed = {name: taken(hints[name], value) for name, value in given.items()}
+    fixed = {name: taken(name, hints[name], value) for name, value in given.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
     drawn = asdict(draw(config, index, rng) if index else config.preset(pretrained=pretrained))
     if index and not pretrained:

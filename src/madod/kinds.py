@@ -1,0 +1,76 @@
+"""What a field takes, by its type: the same for a plan, the command line and Python, and refused in the same words."""
+
+import types
+from collections.abc import Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from madod.errors import InputError, nearest
+
+KINDS: dict[Any, str] = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
+PLURAL: dict[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
+
+
+class Misfit(ValueError):  # noqa: N818  # caught where its field is known
+    """A value of another kind than its field."""
+
+
+@cache
+def hints(form: type[Any]) -> dict[str, Any]:
+    """Return the type of every field of a dataclass, without what is annotated."""
+    return get_type_hints(form)
+
+
+def taken(name: str, hint: Any, value: Any) -> Any:
+    """Return a value as the field of this name wants it, lists as tuples and whole numbers as floats, or refuse it."""
+    try:
+        return _as(hint, value)
+    except Misfit:
+        raise InputError(f"{name} cannot be {value!r}{_near(hint, value)}: it has to be {kind(hint)}") from None
+
+
+def _as(hint: Any, value: Any) -> Any:
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        for one in inside:
+            try:
+                return _as(one, value)
+            except Misfit:
+                continue
+        raise Misfit(value)
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_as(inside[0], item) for item in value)
+    if origin is Literal and value in inside:
+        return value
+    if origin is not None and _is_mapping(origin) and isinstance(value, dict):
+        return {key: _as(inside[1], item) for key, item in value.items()}
+    if hint is Any or type(value) is hint:
+        return value
+    number = {int: Integral, float: Real}.get(hint)
+    if number and isinstance(value, number) and not isinstance(value, bool):
+        return hint(value)
+    raise Misfit(value)
+
+
+def _is_mapping(origin: Any) -> bool:
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def kind(hint: Any) -> str:
+    """Say what a field wants."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(kind(one) for one in inside if one is not type(None))
+    if origin is tuple:
+        return f"a list of {PLURAL.get(inside[0], 'texts or lists of texts')}"
+    if origin is not None and _is_mapping(origin) and inside[1] in PLURAL:
+        return f"a table of {PLURAL[inside[1]]}"
+    if origin is Literal:
+        return "one of " + ", ".join(map(str, inside))
+    return KINDS.get(hint, "a table")
+
+
+def _near(hint: Any, value: Any) -> str:
+    words = get_args(hint) if get_origin(hint) is Literal else ()
+    return nearest(str(value), tuple(map(str, words)))
