@@ -1,6 +1,7 @@
 import json
 import time
 from threading import Event, Thread
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -8,11 +9,15 @@ from filelock import FileLock
 
 from madod.benchmark import generator as module
 from madod.benchmark.generator import generator, settled
-from madod.data.base import DATASETS
-from madod.data.split import split
+from madod.data.augment import Augmentation
+from madod.data.base import DATASETS, Domain, pool
+from madod.data.split import Split, split
+from madod.models.compute import Compute
+from madod.models.weights import Weights
 from madod.training import silent
 
 SMALL = {"LEG": 2, "LEAST": 6, "MOST": 12, "JUDGE_STEPS": 1}
+WEIGHTS = Weights("w.pth", "ab" * 32, {})
 
 
 def made(cache, steps, progress=silent):
@@ -30,6 +35,34 @@ def made(cache, steps, progress=silent):
 def small(monkeypatch):
     for name, value in SMALL.items():
         monkeypatch.setattr(module, name, value)
+
+
+class Stop(Exception):  # noqa: N818
+    """Raised in place of a training."""
+
+
+@pytest.mark.parametrize(
+    ("size", "weights", "precision", "key"),
+    [
+        (32, None, "float32", "0bccb84b8e64b04d4e9d"),
+        (32, WEIGHTS, "float32", "0323bfe55ddf46d6044d"),
+        (128, None, "float32", "8e86d0b134f933519bb1"),
+        (128, WEIGHTS, "bfloat16", "5c88622ce4fab100f95c"),
+    ],
+)
+def test_keys_last(tmp_path, monkeypatch, size, weights, precision, key):
+    """A key that changes has everybody train every G again."""
+    y, pixels = torch.arange(4) % 2, torch.arange(4 * 3 * size * size) % 251
+    images = pixels.byte().view(4, 3, size, size)
+    both = pool([Domain(name, images, y, y) for name in ("a", "b")], ["k", "l"], ["k", "l"])
+    parts = Split(both, both.subset(torch.arange(4)), both.subset(torch.arange(0)))
+    monkeypatch.setattr(module, "Munit", Mock(side_effect=Stop))
+    with pytest.raises(Stop):
+        generator(
+            parts, steps=200, backbone="resnet18", augment=Augmentation(), weights=weights,
+            cache=tmp_path, progress=silent, waive=False, compute=Compute(precision),
+        )  # fmt: skip
+    assert [folder.name for folder in (tmp_path / "generators").iterdir()] == [key]
 
 
 def test_training_ends_when_held_out_images_are_rebuilt_no_better():
