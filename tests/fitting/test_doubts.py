@@ -64,6 +64,7 @@ def test_labels_near_guessing_elsewhere_are_a_warning_that_fits_the_run():
     )
     (said,) = found(replace(GOOD, accuracy=0.25), replace(GOOD, accuracy=0.9)).warnings
     assert "they may be no better than guessing (57.5% right give or take " in said
+    assert said.endswith("start from pretrained weights (--pretrained), or add another domain")
 
 
 def test_labels_near_guessing_at_home_say_it_all():

@@ -81,7 +81,7 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
     elif unseen and unseen.doubt:
         yield (
             f"do not rely on its labels in a new domain: {_where(unseen)}{_right(unseen)}; "
-            f"{_remedy(*_longer(short), scratch=scratch)}"
+            f"{_remedy(*_another(unseen), *_longer(short), scratch=scratch)}"
         )
 
 
@@ -100,7 +100,7 @@ def _of_unknowns(found: Skill, where: str, whom: str, *, scratch: bool, short: b
         yield (
             f"do not rely on it to find unknowns: {where}{grade} better than a coin (AUROC {found.value:.3f}"
             f"{_off(found, '.3f')}, a coin has 0.5); "
-            f"{_remedy('try another detector (--detector)', *_longer(short), scratch=scratch)}"
+            f"{_remedy('try another detector (--detector)', *_another(found), *_longer(short), scratch=scratch)}"
         )
 
 
@@ -116,6 +116,11 @@ def _off(found: Skill, form: str) -> str:
 
 def _where(found: Skill | None) -> str:
     return f"over {found.domains} held-out domains " if found and found.domains > 1 else "in the held-out domain "
+
+
+def _another(found: Skill) -> tuple[str, ...]:
+    """Ask for a domain more where so few, or so different ones, leave it open."""
+    return ("add another domain",) if found.doubt == "chance" and found.domains > 1 else ()
 
 
 def _longer(short: bool) -> tuple[str, ...]:
