@@ -177,6 +177,7 @@ def replaced(monkeypatch, error: BaseException) -> None:
         (OSError(28, "No space left on device", "a/b"), 2, "the disk is full at a/b"),
         (PermissionError(13, "Permission denied", "a/b"), 2, "the system refused at a/b: Permission denied"),
         (MemoryError(), 2, "not enough memory"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), 2, "not enough memory"),
     ],
 )
 def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, code, said):
@@ -187,9 +188,10 @@ def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, 
     assert err.strip().count("\n") == 0
 
 
-def test_a_bug_is_not_dressed_up_as_the_users_mistake(monkeypatch):
-    replaced(monkeypatch, KeyError("a bug"))
-    with pytest.raises(KeyError):
+@pytest.mark.parametrize("error", [KeyError("a bug"), RuntimeError("written-to tensor: a single memory location.")])
+def test_a_bug_is_not_dressed_up_as_the_users_mistake(monkeypatch, error):
+    replaced(monkeypatch, error)
+    with pytest.raises(type(error)):
         main(["list", "algorithms"])
 
 

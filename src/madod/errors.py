@@ -9,6 +9,14 @@ class NoSpaceError(InputError):
     """The disk is full: nothing is wrong with what was to be written, and the same command may succeed later."""
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether memory ran out; torch says so by the name of an error, or in words alone."""
+    if isinstance(error, RuntimeError):
+        said = any(words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory"))
+        return said or type(error).__name__ == "OutOfMemoryError"
+    return isinstance(error, MemoryError)
+
+
 def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:
     """Return " (did you mean 'x'?)" for the closest of the words, or nothing where none is close."""
     import difflib

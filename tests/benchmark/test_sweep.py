@@ -13,6 +13,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
+import torch
 
 import madod
 from madod.benchmark import work
@@ -284,6 +285,21 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     assert not (folder / FAILURE).exists()
     assert not (folder / "model").exists()  # the plan keeps none
     assert state(folder, job.detectors).kind == "done"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "there was not enough memory: use fewer workers, "),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate"), "there was not enough memory: "),
+        (torch.OutOfMemoryError("Allocation on device"), "there was not enough memory: "),
+        (RuntimeError("CUDA error: out of memory"), "there was not enough memory: "),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "there was not enough memory: "),
+        (RuntimeError("more than one element refers to a single memory location."), "RuntimeError: more than one"),
+    ],
+)
+def test_memory_that_ran_out_is_told_from_a_bug_that_speaks_of_memory(error, said):
+    assert work.reason_of(error).startswith(said)
 
 
 def test_a_detector_that_the_method_cannot_have_is_refused_before_anything_is_trained(tmp_path):

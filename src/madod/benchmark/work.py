@@ -16,7 +16,7 @@ from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 
@@ -93,7 +93,7 @@ def reason_of(error: Exception) -> str:
     """Say in one sentence why a run failed; the traceback is in its log."""
     if isinstance(error, InputError):
         return str(error)
-    if isinstance(error, MemoryError) or "out of memory" in str(error):
+    if is_out_of_memory(error):
         return "there was not enough memory: use fewer workers, smaller images or a smaller batch"
     said = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {said[0]} ({LOG} in its folder has the rest)"

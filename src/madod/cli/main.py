@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from madod import __version__
-from madod.errors import InputError, nearest
+from madod.errors import InputError, is_out_of_memory, nearest
 
 VERBS = {
     "demo": "the whole story on embedded data, in about two minutes, ending in a page to look at",
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return refuse(system_sentence(error))
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
+        if not is_out_of_memory(error):
             raise
         return refuse("there is not enough memory for this: use smaller images (--size) or a smaller --batch")
 
