@@ -138,6 +138,7 @@ def work(job: Job) -> None:
     """Do the trainings of a pair that are left, and write its file anew, with two rows more, after each."""
     import torch
 
+    from madod.benchmark.examiner import Examiner
     from madod.benchmark.generator import WORTH_RESTYLING, generator, plain
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
@@ -170,8 +171,8 @@ def work(job: Job) -> None:
         made = plain(whole.augmentation)
         if trial.method.needs_translate(trial.config(job.average)):
             made = generator(
-                first, steps=trial.g_steps, backbone=BACKBONE, augment=whole.augmentation, cache=cache,
-                progress=silent, waive=True, weights=weights, compute=how, restyling=restyling,
+                first, Examiner(BACKBONE, whole.augmentation, weights), steps=trial.g_steps,
+                cache=cache, progress=silent, waive=True, compute=how, restyling=restyling,
             )  # fmt: skip
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from madod.algorithms.base import ALGORITHMS
-from madod.benchmark import generator
+from madod.benchmark import examiner
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import Outcome, hparams, run
 from madod.data.base import Domain, DomainDataset
@@ -90,7 +90,7 @@ def same_but_for_the_target(clean: Outcome, noised: Outcome, tmp_path: Path) -> 
 
 
 def test_g_weights_threshold_and_held_out_numbers_do_not_depend_on_hidden_images(tmp_path, monkeypatch):
-    monkeypatch.setattr(generator, "JUDGE_STEPS", 12)
+    monkeypatch.setattr(examiner, "JUDGE_STEPS", 12)
     clean = carry_out(Quarters(), tmp_path / "clean", "madod", "munit")
     noised = carry_out(Noised(), tmp_path / "noised", "madod", "munit")
     same_but_for_the_target(clean, noised, tmp_path)
@@ -106,7 +106,7 @@ def test_g_weights_threshold_and_held_out_numbers_do_not_depend_on_hidden_images
 
 def test_noise_in_a_visible_image_is_noticed(tmp_path, monkeypatch):
     """The same comparison fails where a single image that training may see differs."""
-    monkeypatch.setattr(generator, "JUDGE_STEPS", 2)
+    monkeypatch.setattr(examiner, "JUDGE_STEPS", 2)
 
     class OneLeak(Quarters):
         def read(self, domain: str) -> Domain:

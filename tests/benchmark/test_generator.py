@@ -7,7 +7,9 @@ import pytest
 import torch
 from filelock import FileLock
 
+from madod.benchmark import examiner
 from madod.benchmark import generator as module
+from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import generator, settled
 from madod.data.augment import Augmentation
 from madod.data.base import DATASETS, Domain, pool
@@ -16,7 +18,7 @@ from madod.models.compute import Compute
 from madod.models.weights import Weights
 from madod.training import silent
 
-SMALL = {"LEG": 2, "LEAST": 6, "MOST": 12, "JUDGE_STEPS": 1}
+SMALL = {"LEG": 2, "LEAST": 6, "MOST": 12}
 WEIGHTS = Weights("w.pth", "ab" * 32, {})
 
 
@@ -26,8 +28,7 @@ def made(cache, steps, progress=silent):
     few = parts._replace(source=parts.source.subset(torch.arange(0, len(parts.source), 40)),
                          val=parts.val.subset(torch.arange(0, len(parts.val), 10)))  # fmt: skip
     return generator(
-        few, steps=steps, backbone="small_cnn", augment=dataset.augmentation,
-        cache=cache, progress=progress, waive=True,
+        few, Examiner("small_cnn", dataset.augmentation), steps=steps, cache=cache, progress=progress, waive=True,
     )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ def made(cache, steps, progress=silent):
 def small(monkeypatch):
     for name, value in SMALL.items():
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(examiner, "JUDGE_STEPS", 1)
 
 
 class Stop(Exception):  # noqa: N818
@@ -59,8 +61,8 @@ def test_keys_last(tmp_path, monkeypatch, size, weights, precision, key):
     monkeypatch.setattr(module, "Munit", Mock(side_effect=Stop))
     with pytest.raises(Stop):
         generator(
-            parts, steps=200, backbone="resnet18", augment=Augmentation(), weights=weights,
-            cache=tmp_path, progress=silent, waive=False, compute=Compute(precision),
+            parts, Examiner("resnet18", Augmentation(), weights),
+            steps=200, cache=tmp_path, progress=silent, waive=False, compute=Compute(precision),
         )  # fmt: skip
     assert [folder.name for folder in (tmp_path / "generators").iterdir()] == [key]
 
@@ -133,7 +135,7 @@ def test_a_damaged_curve_has_training_start_again(tmp_path, small, caplog):
 
 
 def test_a_small_judge_looks_at_large_pictures():
-    net = module.small_judge(channels=3, classes=4, seed=0)
+    net = examiner.small_judge(channels=3, classes=4, seed=0)
     images = torch.rand(2, 3, 130, 150)
     assert torch.equal(net(images).logits, net(torch.nn.functional.adaptive_avg_pool2d(images, 32)).logits)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from madod.benchmark import generator
+from madod.benchmark import examiner, generator
 from madod.benchmark.claim import claimed
 from madod.cli import demo
 from madod.cli.main import main
@@ -77,7 +77,7 @@ def test_a_demo_in_small(tmp_path, monkeypatch, capsys):
         return dataclasses.replace(whole(algorithm, seed), steps=6, translate_steps=4)
 
     monkeypatch.setattr(demo, "demo_spec", small)
-    monkeypatch.setattr(generator, "JUDGE_STEPS", 4)
+    monkeypatch.setattr(examiner, "JUDGE_STEPS", 4)
     monkeypatch.setattr(generator, "Bounds", lambda: Bounds(0.0, 0.0))
     out = tmp_path / "a demo"
     assert main(["demo", "--out", str(out), "--quiet", "--device", "cpu"]) == 0

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from madod.benchmark import examiner
 from madod.benchmark import generator as making
 from madod.data.augment import NONE
 from madod.data.base import Domain, pool
@@ -133,11 +134,11 @@ def test_the_grid_shows_originals_above_restylings(domains, channels):
 
 def test_a_made_g_is_gated_kept_and_waived(tmp_path, monkeypatch):
     """The whole of it: refused outside its bounds also when it comes from the cache, and recorded when waived."""
-    monkeypatch.setattr(making, "JUDGE_STEPS", 3)
+    monkeypatch.setattr(examiner, "JUDGE_STEPS", 3)
     p = held_out(per_cell=4)
     parts = Split(p, p, p.subset(torch.arange(0)))
     told = []
-    common = {"steps": 2, "backbone": "small_cnn", "augment": NONE, "cache": tmp_path}
+    common = {"examiner": examiner.Examiner("small_cnn", NONE), "steps": 2, "cache": tmp_path}
     common["progress"] = lambda stage, done, total: told.append(stage)
     monkeypatch.setattr(making, "Bounds", lambda: Bounds(retention=1.1))
     for _ in range(2):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,18 +16,15 @@ from filelock import FileLock
 from PIL import Image
 from torch import Tensor, nn
 
-from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.examiner import JUDGED, SEED, Examiner, Training
 from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.errors import InputError
-from madod.models.backbones import build
-from madod.models.classifier import Classifier, Setting, no_translate
 from madod.models.compute import PLAIN, Compute
-from madod.models.weights import Weights
 from madod.storage import read_json, whole, write_json
 from madod.training import CHECKPOINT, Progress, spent, train
-from madod.translation.judge import Bounds, Judgement, gate, grid, judge
+from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
 
@@ -35,13 +32,6 @@ log = logging.getLogger(__name__)
 
 FORM, JUDGEMENT = 2, 3
 """Versions of G's layers and of how it is judged: one made by others is not taken from the cache."""
-SEED = 0
-"""G belongs to a split, not to a run: all seeds of a split share it."""
-JUDGE_STEPS = 150
-"""Steps of the source-trained ERM that judges retention."""
-LARGE, JUDGE_BATCH, JUDGED, SHRUNK = 128, 8, 128, 32
-"""From this side in pixels on a CPU needs relief: the images of a domain in the judge's batches, those that G is judged
-on, and the side at which they are judged where the backbone starts from scratch."""
 LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
 WORTH_STEPS = 2500
@@ -69,14 +59,12 @@ class Generator:
 
 def generator(
     split: Split,
+    examiner: Examiner,
     *,
     steps: int,
-    backbone: str,
-    augment: Augmentation,
     cache: Path,
     progress: Progress,
     waive: bool,
-    weights: Weights | None = None,
     compute: Compute = PLAIN,
     restyling: Compute | None = None,
     compiled: bool = False,
@@ -87,12 +75,7 @@ def generator(
     train the same one: the second waits for the first, and goes on where it was killed. `restyling` is how it computes
     afterwards, if not as in training; `compiled` has its training compiled however few the steps.
     """
-    large = min(split.source.shape[1:]) >= LARGE
-    small = large and weights is None
-    examiner = _judge_config(weights, JUDGE_BATCH if large and not small else None)
-    start = [] if weights is None else [weights.sha256]
-    judged_by = ["small_cnn" if small else backbone, JUDGE_STEPS, examiner, asdict(augment), *start]
-    key = _key(split, steps, compute.precision, judged_by)
+    key = _key(split, steps, compute.precision, examiner.facts(split.source))
     folder = cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
@@ -101,21 +84,32 @@ def generator(
         verdict = _kept(folder)
         if verdict is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            brief = replace(compute, compiled=False)
+            training = partial(train, identity=key, progress=progress, remedy=REMEDY)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
-            munit = _trained(split, steps, folder, key, progress, long)
-            frozen = freeze(munit, preset(split.source.shape)[0], brief).to(split.source.device)
-            save(frozen, folder / "generator.safetensors")
-            net = small_judge if small else partial(build, backbone, weights=weights, compute=brief)
-            label = _source_classifier(split.source, net, examiner, augment, folder, key, progress)
-            verdict = _judge(munit, frozen, label, split.val, folder, JUDGED if large else 512)
+            verdict = _made(split, examiner, steps, folder, training, long)
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
         grid = (folder / "grid.png").read_bytes()
+    return Generator(translate, _admitted(verdict, waive) | {"key": key}, grid, waited, earlier)
+
+
+def _made(
+    split: Split, examiner: Examiner, steps: int, folder: Path, training: Training, compute: Compute
+) -> Judgement:
+    """Train G, freeze it and have it judged; all that came out is in the folder then."""
+    source, brief = split.source, replace(compute, compiled=False)
+    munit = _trained(split, steps, folder, training, compute)
+    frozen = freeze(munit, preset(source.shape)[0], brief).to(source.device)
+    save(frozen, folder / "generator.safetensors")
+    label = examiner.trained(source, partial(training, out=folder / "judge", stage="judge of G"), brief)
+    return _judge(munit, frozen, label, split.val, folder, examiner.images(source))
+
+
+def _admitted(verdict: Judgement, waive: bool) -> dict[str, Any]:
+    """Return what a record says of a G; refuse one outside its bounds unless waived."""
     bounds = Bounds()
     if not waive:
         gate(verdict, bounds)
-    outcome = {**asdict(verdict), "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds)), "key": key}
-    return Generator(translate, outcome, grid, waited, earlier)
+    return {**asdict(verdict), "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds))}
 
 
 def _kept(folder: Path) -> Judgement | None:
@@ -149,7 +143,7 @@ def settled(curve: Sequence[float]) -> bool:
     return len(curve) * LEG >= MOST or min(curve[-PATIENCE:]) > (1 - GAIN) * min(curve[:-PATIENCE])
 
 
-def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Progress, compute: Compute) -> Munit:
+def _trained(split: Split, steps: int, folder: Path, training: Training, compute: Compute) -> Munit:
     source = split.source
     architecture, config = preset(source.shape)
     munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED, compute=compute)
@@ -157,10 +151,7 @@ def _trained(split: Split, steps: int, folder: Path, identity: str, progress: Pr
     rng = np.random.default_rng(SEED)
 
     def to(step: int) -> None:
-        train(
-            munit, source, rng,
-            steps=step, out=folder, identity=identity, stage="generator", progress=progress, remedy=REMEDY,
-        )  # fmt: skip
+        training(munit, source, rng, steps=step, out=folder, stage="generator")
 
     if steps:
         to(steps)
@@ -187,7 +178,7 @@ def _curve(file: Path) -> list[float]:
         return []
 
 
-def _judge(munit: Munit, translate: nn.Module, label: Any, held_out: Pool, folder: Path, most: int) -> Judgement:
+def _judge(munit: Munit, translate: nn.Module, label: Label, held_out: Pool, folder: Path, most: int) -> Judgement:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
     verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED), most=most)
@@ -203,43 +194,6 @@ def plain(augmentation: Augmentation) -> Generator:
     """Return the control without G: the dataset's augmentation with twice the colour."""
     control = replace(augmentation, jitter=min(1.0, 2 * augmentation.jitter), grey=min(1.0, 2 * augmentation.grey))
     return Generator(PlainAugmentation(control), {"control": asdict(control)}, None)
-
-
-def _judge_config(weights: Weights | None, batch: int | None) -> dict[str, Any]:
-    given = {"batch": batch} if batch else {}
-    return asdict(ALGORITHMS["erm"].Config.preset(pretrained=weights is not None, **given))
-
-
-def small_judge(*, channels: int, classes: int, seed: int) -> Classifier:
-    """Return the small network behind a shrinking of large images: from scratch, few steps teach a deep one little."""
-    net = build("small_cnn", channels=channels, classes=classes, seed=seed)
-    net.featurizer = nn.Sequential(nn.AdaptiveAvgPool2d(SHRUNK), net.featurizer)
-    return net
-
-
-def _source_classifier(
-    source: Pool,
-    build_net: Callable[..., Classifier],
-    config: dict[str, Any],
-    augment: Augmentation,
-    folder: Path,
-    identity: str,
-    progress: Progress,
-) -> Any:
-    """Return the verdict (n,) of an ERM trained on the source images."""
-    method = ALGORITHMS["erm"]
-    make_net = partial(build_net, channels=source.shape[0], classes=len(source.classes), seed=SEED)
-    setting = Setting(make_net, len(source.domains), no_translate, augment, JUDGE_STEPS)
-    learner = method(method.Config(**config), setting, torch.Generator(source.device).manual_seed(SEED))
-    learner.to(source.device)
-    rng = np.random.default_rng(SEED)
-    train(
-        learner, source, rng,
-        steps=JUDGE_STEPS, out=folder / "judge", identity=identity,
-        stage="judge of G", progress=progress, remedy=REMEDY,
-    )  # fmt: skip
-    net = learner.deploy(source, rng).eval()
-    return lambda images: net(images).logits.argmax(1)
 
 
 def _save_grid(picture: Tensor, file: Path) -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
+from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history
@@ -236,8 +237,8 @@ def translator(
     if spec.translate == "augment":
         return plain(dataset.augmentation)
     return generator(
-        parts, steps=spec.translate_steps, backbone=spec.backbone, weights=weights, augment=dataset.augmentation,
-        cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
+        parts, Examiner(spec.backbone, dataset.augmentation, weights),
+        steps=spec.translate_steps, cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
         restyling=how.over(spec.steps, least=WORTH_RESTYLING, insist=compiled),
     )  # fmt: skip
 

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS
-from madod.benchmark.generator import JUDGE_STEPS, MOST, plain
+from madod.benchmark.examiner import JUDGE_STEPS
+from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
