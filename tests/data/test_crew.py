@@ -16,14 +16,17 @@ import pytest
 import torch
 from PIL import Image
 
+from madod.benchmark import local
+from madod.cli.bench import Run, engine_of
 from madod.data import cache as room
-from madod.data import crew
+from madod.data import crew, threads
 from madod.data.cache import decoded
 from madod.data.crew import Crew
 from madod.data.decoder import Array, Entry, Refusal, serve
 from madod.data.images import read_image
 from madod.data.stamps import identity
 from madod.errors import InputError
+from madod.serve.limits import Limits
 
 
 @pytest.fixture
@@ -71,6 +74,21 @@ def test_little_work_is_done_here(files, cache, hired, monkeypatch):
     monkeypatch.setattr(crew, "WORTH", 32 << 20)
     assert torch.equal(decoded(files, 8, cache=cache).images, expected(files))
     assert hired == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "cores"), [(None, 6), ("max 100000", 6), ("250000 100000", 2), ("50000 100000", 1), ("9900000 100000", 6)]
+)
+def test_processors_count_that_this_process_may_use(limit, cores, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(6)), raising=False)
+    monkeypatch.setattr(threads, "LIMIT", tmp_path / "cpu.max")
+    if limit:
+        (tmp_path / "cpu.max").write_text(f"{limit}\n")
+    assert threads.cores() == threads.workers() == cores
+    assert Limits().decoders == max(1, cores // 2)
+    monkeypatch.setattr(local, "Local", lambda context, places, workers, gpus: workers)
+    assert engine_of(Run(Path("plan"), Path("runs"), device="cpu"), object()) == cores
 
 
 def test_bad_files_leave_no_gap(files, cache):

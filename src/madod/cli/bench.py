@@ -125,6 +125,7 @@ def run(arguments: Sequence[str]) -> int:
 def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
     """Return what does the runs."""
     from madod.benchmark.messages import Places
+    from madod.data.threads import cores
 
     gpus = visible_gpus() if how.device != "cpu" else ()
     if how.device == "cuda" and not gpus and how.engine == "local":
@@ -137,7 +138,7 @@ def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
         "cuda" if cuda else "cpu",
         how.threads,
     )
-    workers = how.workers or len(gpus) or max(1, (os.cpu_count() or 1) // how.threads)
+    workers = how.workers or len(gpus) or max(1, cores() // how.threads)
     if context is not None:
         from madod.benchmark.local import Local
 

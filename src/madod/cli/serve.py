@@ -67,8 +67,9 @@ def main(arguments: Sequence[str]) -> int:
         ) from None
     import torch
 
+    from madod.data.threads import cores
     from madod.predict import load
-    from madod.serve.limits import MIB, Limits, cores
+    from madod.serve.limits import MIB, Limits
     from madod.serve.server import is_loopback, serve
 
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what clients do wrong is their affair

@@ -4,15 +4,28 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
+LIMIT = Path("/sys/fs/cgroup/cpu.max")
+"""Where a container says how many microseconds of processors it has, and in how many."""
 T = TypeVar("T")
 R = TypeVar("R")
 
 
+def cores() -> int:
+    """Return how many processors this process may use: those that it is bound to, or fewer by its container's limit."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no container, or one whose limit is "max"
+        quota, period = map(int, LIMIT.read_text().split())
+        return min(bound, max(1, quota // period))
+    return bound
+
+
 def workers() -> int:
     """Return how many threads work at a time: one a core, and at most eight."""
-    return min(8, os.cpu_count() or 1)
+    return min(8, cores())
 
 
 def ordered(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:

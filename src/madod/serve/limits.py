@@ -1,14 +1,10 @@
 """What a request may ask for; whatever asks for more is refused in a sentence, and memory stays bounded."""
 
-import os
 from dataclasses import dataclass, field
 
+from madod.data.threads import cores
+
 MIB = 2**20
-
-
-def cores() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
