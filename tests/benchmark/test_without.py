@@ -32,6 +32,14 @@ def test_it_can_be_split_again():
     assert (parts.target.y == -1).any()
 
 
+def test_a_split_copies_every_domain_once(monkeypatch):
+    read, copied = Without.read, []
+    monkeypatch.setattr(Without, "read", lambda self, domain: copied.append(domain) or read(self, domain))
+    left = Without(Digits(), ("neon",), ("4",))
+    split(left, test_domain="ink", ood_classes=("9",))
+    assert sorted(copied) == sorted(left.domains)
+
+
 class Coloured(DomainDataset):
     name = "coloured"
     domains, classes, shape = ("red", "green"), ("even", "odd"), (1, 2, 2)

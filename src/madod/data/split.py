@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from madod.data.base import UNKNOWN, DomainDataset, Pool, pool
+from madod.data.base import UNKNOWN, Domain, DomainDataset, Pool, pool
 from madod.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -43,23 +43,25 @@ def split(
         dataset.check_domain(test_domain)
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
-    hidden |= _unseen_classes(dataset, sources, test_domain)
+    read = {name: dataset.read(name) for name in dataset.domains}  # once: a dataset may copy what it hands out
+    if test_domain is not None:
+        hidden |= _unseen_classes(dataset, [read[name] for name in sources], read[test_domain])
     known = _known_classes(dataset, hidden)
-    seen = _pool(dataset, sources, hidden, known)
+    seen = _pool(dataset, [read[name] for name in sources], hidden, known)
     held = _held_out(seen, holdout, split_seed)
     trainable = seen.y != UNKNOWN
-    target = _pool(dataset, [test_domain], hidden, known) if test_domain is not None else seen.subset(torch.arange(0))
+    target = seen.subset(torch.arange(0)) if test_domain is None else _pool(dataset, [read[test_domain]], hidden, known)
     result = Split(seen.subset(_where(trainable & ~held)), seen.subset(_where(trainable & held)), target)
     _warn_of_untested(result.target, ood_classes, test_domain)
     return result
 
 
-def _unseen_classes(dataset: DomainDataset, sources: Sequence[str], test_domain: str | None) -> set[int]:
+def _unseen_classes(dataset: DomainDataset, sources: Sequence[Domain], test: Domain) -> set[int]:
     """Return the classes that only the test domain has: nothing can learn them, so there they are unknown."""
-    if test_domain is None or dataset.units != dataset.classes:
+    if dataset.units != dataset.classes:
         return set()
-    present = {int(label) for name in sources for label in dataset.read(name).labels.unique()}
-    unseen = {int(label) for label in dataset.read(test_domain).labels.unique()} - present
+    present = {int(label) for domain in sources for label in domain.labels.unique()}
+    unseen = {int(label) for label in test.labels.unique()} - present
     for label in sorted(unseen):
         log.warning("class %r has no image outside the test domain, so it counts as unknown", dataset.classes[label])
     return unseen
@@ -77,9 +79,9 @@ def _known_classes(dataset: DomainDataset, hidden: set[int]) -> list[int]:
     return known
 
 
-def _pool(dataset: DomainDataset, domains: Sequence[str], hidden: set[int], known: Sequence[int]) -> Pool:
+def _pool(dataset: DomainDataset, domains: Sequence[Domain], hidden: set[int], known: Sequence[int]) -> Pool:
     """Return whole domains with labels renumbered over the known classes and -1 for hidden units."""
-    whole = pool([dataset.read(name) for name in domains], [dataset.classes[k] for k in known], dataset.units)
+    whole = pool(domains, [dataset.classes[k] for k in known], dataset.units)
     numbers = torch.full((len(dataset.classes),), UNKNOWN)
     numbers[torch.tensor(known)] = torch.arange(len(known))
     unknown = torch.isin(whole.u, torch.tensor(sorted(hidden), dtype=torch.int64))
