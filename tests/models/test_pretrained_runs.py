@@ -11,12 +11,14 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.madod import MadodConfig
 from madod.benchmark.record import RunSpec, load_record
 from madod.benchmark.run import hparams, run
 from madod.cli.main import main
 from madod.cli.train import arguments_of
 from madod.data.digits import Digits
 from madod.errors import InputError
+from madod.fitting.choose import Choice
 from madod.models.layers import FrozenBatchNorm
 from madod.models.pretrained import pretrained
 from madod.predict import load
@@ -65,6 +67,15 @@ def test_presets_for_training_from_scratch_stay_out_of_pretrained_runs(name):
 def test_the_defaults_of_flags_follow_the_start(flags, lr):
     _, given = arguments_of(["digits", "--out", "out", "--algorithm", "erm", *flags])
     assert given["lr"] == lr
+
+
+def test_flags_contradict_each_other_by_the_presets_that_are_chosen_and_by_no_others():
+    words = ["pictures", "--out", "out", "--margin-in", "-4"]  # above the margin_out of networks from scratch
+    arguments_of(words)
+    chosen = Choice(224, "resnet50", "resnet50", 10, "augment", 0, "none", MadodConfig.advised)
+    assert arguments_of(words, chosen)[1]["margin_out"] == -3
+    with pytest.raises(InputError, match=r"margin_in -4 is not below margin_out -5"):
+        arguments_of(words, replace(chosen, pretrained="none", preset={}))
 
 
 @pytest.fixture(scope="module")

@@ -58,13 +58,9 @@ class AlignedEnsemble(Algorithm):
     config: AlignedConfig
     net: Ensemble
 
-    def build(self, setting: Setting) -> Ensemble:
-        """Return one network for every source domain."""
-        return self.shell(setting)
-
     @classmethod
     def shell(cls, setting: Setting) -> Ensemble:
-        """Return an ensemble whose logits are averaged."""
+        """Return a network for every source domain, their logits averaged."""
         return one_per_domain(setting)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Batch]:

@@ -90,8 +90,8 @@ class Algorithm(nn.Module, ABC):
         self.mean = MeanWeights(self.net) if config.average else None
 
     def build(self, setting: Setting) -> nn.Module:
-        """Return what is trained: one classifier, unless the method wants more."""
-        return setting.make_net()
+        """Return what is trained: a network of the shape that ships, unless the method wants another."""
+        return self.shell(setting)
 
     @classmethod
     def needs_translate(cls, config: Any) -> bool:
@@ -99,13 +99,8 @@ class Algorithm(nn.Module, ABC):
         return False
 
     @classmethod
-    def check_settings(cls, config: Any) -> None:
-        """Refuse settings that do not go together, before anything long starts."""
-
-    @classmethod
     def check(cls, config: Any, source: Pool) -> None:
-        """Refuse settings that do not go together, and images that the method cannot learn from."""
-        cls.check_settings(config)
+        """Refuse images that the method cannot learn from."""
 
     @property
     def augment(self) -> Transform:

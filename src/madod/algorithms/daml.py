@@ -66,13 +66,9 @@ class DAML(Algorithm):
     config: DamlConfig
     net: Ensemble
 
-    def build(self, setting: Setting) -> Ensemble:
-        """Return one network for every source domain."""
-        return self.shell(setting)
-
     @classmethod
     def shell(cls, setting: Setting) -> Ensemble:
-        """Return an ensemble whose softmaxes are averaged."""
+        """Return a network for every source domain, their softmaxes averaged."""
         return one_per_domain(setting, probabilities=True)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[tuple[Batch, Batch]]:

@@ -94,6 +94,15 @@ class MadodConfig(BaseConfig):
     }
     unused = ("batch",)
 
+    def __post_init__(self) -> None:
+        """Refuse an m_I that does not lie below m_O."""
+        super().__post_init__()
+        if self.margin_in >= self.margin_out:
+            raise InputError(
+                f"margin_in {self.margin_in:g} is not below margin_out {self.margin_out:g}: known images are to "
+                "have the lower energies, so give a lower margin_in or a higher margin_out"
+            )
+
     @property
     def restyled(self) -> bool:
         """Whether the risk over all known classes asks for restylings, whatever R_GI does."""
@@ -197,18 +206,8 @@ class MADOD(Algorithm):
         return bool(config.invariance or config.outer_invariance or config.restyled)
 
     @classmethod
-    def check_settings(cls, config: MadodConfig) -> None:
-        """m_I has to lie below m_O."""
-        if config.margin_in >= config.margin_out:
-            raise InputError(
-                f"margin_in {config.margin_in:g} is not below margin_out {config.margin_out:g}: known images are to "
-                "have the lower energies, so give a lower margin_in or a higher margin_out"
-            )
-
-    @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:
         """Two classes have to be left when pseudo-unknown ones are held out."""
-        super().check(config, source)
         Shelf(source).check(config.pseudo_units)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:

@@ -183,7 +183,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
     name = called(entry)
     for draw in range(plan.draws):
         blank = _blank(plan, stage, variant, draw, name)
-        _refuse_misfits(blank, entry)
+        _refuse_plain(blank, entry)
         for domain in domains:
             for seed in plan.seeds:
                 for group in unknown[seed]:
@@ -194,12 +194,11 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
                     yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
 
 
-def _refuse_misfits(spec: RunSpec, entry: DatasetPlan) -> None:
-    """Refuse settings that do not go together, and plain augmentation in place of G where the dataset allows none."""
+def _refuse_plain(spec: RunSpec, entry: DatasetPlan) -> None:
+    """Refuse plain augmentation in place of G where the dataset allows none."""
     method = ALGORITHMS[spec.algorithm]
-    config = method.Config(**spec.hparams)
-    method.check_settings(config)
-    if spec.translate == "augment" and entry.name in DATASETS and method.needs_translate(config):
+    restyles = method.needs_translate(method.Config(**spec.hparams))
+    if spec.translate == "augment" and entry.name in DATASETS and restyles:
         plain(DATASETS[entry.name].augmentation)
 
 

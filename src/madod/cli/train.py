@@ -128,7 +128,7 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
     start = choice.pretrained if choice else _wanted(arguments, "--pretrained", "none")
     config = ALGORITHMS[algorithm].Config
     default = hparams(algorithm, choice.preset if choice else {}, pretrained=start != "none")
-    method = offered(config)
+    method = offered(config, whole=choice is not None)
     form = dataclasses.make_dataclass(
         "TrainWithConfig", [("common", Train), ("method", method, dataclasses.field(default=method(**default)))],
         frozen=True,
@@ -157,14 +157,20 @@ def _refuse_foreign(arguments: Sequence[str], algorithm: str) -> None:
             )
 
 
-def offered(config: "type[BaseConfig]") -> "type[BaseConfig]":
-    """Return a method's configuration with flags for those fields only that it has a use for."""
+def offered(config: "type[BaseConfig]", *, whole: bool) -> "type[BaseConfig]":
+    """Return a method's configuration with flags for those fields only that it has a use for.
+
+    While presets are open it is not whole, and what fields have to be to each other does not show yet.
+    """
+    from madod.algorithms.base import BaseConfig
+
     hidden: list[Any] = [
         (each.name, Annotated[Any, tyro.conf.Suppress], dataclasses.field(default=each.default))
         for each in dataclasses.fields(config)
         if each.name in config.unused
     ]
-    return dataclasses.make_dataclass(config.__name__, hidden, bases=(config,), frozen=True)
+    each_alone = {} if whole else {"__post_init__": BaseConfig.__post_init__}
+    return dataclasses.make_dataclass(config.__name__, hidden, bases=(config,), namespace=each_alone, frozen=True)
 
 
 def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
