@@ -24,10 +24,8 @@ def pseudo_domains(pool: Pool, needed: int) -> Pool:
     dealt = domains.copy()
     for part in range(1, parts):
         dealt[rows[part::parts]] = len(pool.domains) + part - 1
-    gathered = len(pool.images) == 1
     return replace(
         pool,
-        images=pool.images if gathered else pool.images + (pool.images[largest],) * (parts - 1),
         d=torch.from_numpy(dealt).to(pool.device),
         domains=pool.domains + tuple(f"{pool.domains[largest]} ({part + 1})" for part in range(1, parts)),
     )

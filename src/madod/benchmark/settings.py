@@ -12,7 +12,7 @@ from madod.search import LogUniform, Uniform, draw, ranges
 
 
 def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:
-    """Return every hyper-parameter of draw `index`; all cells and seeds share a draw.
+    """Return every hyper-parameter of draw `index`, the preset for 0; all cells and seeds share a draw.
 
     Where the network starts from scratch, a range moves along with its preset: published ranges belong to pretrained
     networks.
@@ -21,7 +21,7 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     hints = get_type_hints(config)
     fixed = {name: taken(name, hints[name], value) for name, value in given.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
-    drawn = asdict(draw(config, index, rng) if index else config.preset(pretrained=pretrained))
+    drawn = asdict(draw(config, rng) if index else config.preset(pretrained=pretrained))
     if index and not pretrained:
         drawn |= {name: moved(config, name, drawn[name]) for name in config.scratch}
     return asdict(replace(config(**drawn), **fixed))
