@@ -1,10 +1,12 @@
 """VLCS, TerraIncognita and OfficeHome in miniatures of the layouts in which they circulate."""
 
 import json
+import shutil
 import tarfile
 import zipfile
 
 import pytest
+import torch
 
 from madod.cli.main import main
 from madod.data.base import DATASETS
@@ -188,6 +190,31 @@ def test_terra_incognita_without_pictures_of_a_place(root, cache):
         file.unlink()
     with pytest.raises(Absent, match=r"has no annotated pictures of L46: put eccv_18_all_images_sm.tar.gz"):
         TerraIncognita(root, cache=cache)
+
+
+@pytest.mark.parametrize("layout", ["annotated", "folders"])
+def test_terra_incognita_shows_no_picture_of_two_classes(root, cache, layout):
+    dog, raccoon = (TerraIncognita.classes.index(name) for name in ("dog", "raccoon"))
+    if layout == "annotated":
+        annotated(root, root / "images")
+        also = [{"image_id": f"{place}-{dog}", "category_id": 30 + raccoon} for place in (38, 46)]
+        facts = json.loads((root / "train_annotations.json").read_text())
+        (root / "more.json").write_text(json.dumps(facts | {"annotations": also}))
+    else:
+        spread(root, [f"location_{name[1:]}" for name in TerraIncognita.domains], TerraIncognita.classes)
+        for place in ("location_38", "location_46"):
+            shutil.copy(root / place / "dog" / f"{place}{dog}.png", root / place / "raccoon")
+    dataset = TerraIncognita(root, size=16, cache=cache)
+    assert {name: counts["raccoon"] for name, counts in dataset.tally().items()} == {
+        "L100": 1, "L38": 2, "L43": 1, "L46": 2,
+    }  # fmt: skip  # counted as downloaded
+    parts = split(dataset, test_domain="L46", ood_classes=("raccoon",), holdout=0.0)
+    source, target = (
+        part.stored(torch.arange(len(part)))[:, 0, 0, 0].tolist() for part in (parts.source, parts.target)
+    )
+    assert source.count(3 * dog) == 2  # of L100 and L43; that of L38 shows a raccoon, too
+    assert target == [3 * k for k in range(10) if k != dog]
+    assert parts.target.y.tolist().count(-1) == 1
 
 
 @pytest.mark.parametrize("layout", ["annotated", "folders"])

@@ -63,7 +63,7 @@ class ImageSet(Published):
     def read(self, domain: str) -> Domain:
         """Return one domain's images, memory-mapped, decoded when first asked for."""
         if self.check_domain(domain) not in self._read:
-            pictures, size = self.pictures[domain], self.shape[1]
+            pictures, size = self.of_one_class(domain), self.shape[1]
             found = decoded([p.path for p in pictures], size, cache=self.cache, progress=self.progress)
             if found.bad:
                 report_bad(found.bad, len(pictures), f"{self.name} {domain}", self.skip_bad)
@@ -71,8 +71,12 @@ class ImageSet(Published):
             self._read[domain] = Domain(domain, found.images, labels, labels)
         return self._read[domain]
 
+    def of_one_class(self, domain: str) -> list[LabelledFile]:
+        """Return the pictures of a domain that are read: all, unless the dataset has some of two classes at once."""
+        return self.pictures[domain]
+
     def tally(self) -> Counts:
-        """Return how many pictures there are of every domain and class."""
+        """Return how many pictures there are of every domain and class, read or not."""
         counts = {domain: Counter(p.label for p in pictures) for domain, pictures in self.pictures.items()}
         return {domain: {label: count[label] for label in self.classes} for domain, count in counts.items()}
 

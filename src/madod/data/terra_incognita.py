@@ -1,6 +1,7 @@
 """TerraIncognita: animals before camera traps at four places."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ class TerraIncognita(ImageSet):
     """24,788 camera-trap pictures of 9 animals, or empty, at 4 places [Beery et al. 2018].
 
     Known as DomainBed has it (location_38/bird/...) and as published: flat pictures, with the places and classes in
-    annotation files (JSON). A picture annotated with two of the classes counts for both, as in DomainBed.
+    annotation files (JSON). A picture annotated with two of the classes is counted for both, as in DomainBed, and not
+    read: were one of them unknown, it would show it to training under the name of the other.
     """
 
     domains = ("L100", "L38", "L43", "L46")
@@ -58,6 +60,13 @@ class TerraIncognita(ImageSet):
                 if annotated := self._annotated(self.places(archived)):
                     return annotated
         return super().find()
+
+    def of_one_class(self, domain: str) -> list[LabelledFile]:
+        """Return the pictures of a domain but those of two classes: files of one name and length are one picture."""
+        pictures = self.pictures[domain]
+        which = [(picture.path.name, picture.path.stat().st_size) for picture in pictures]
+        times = Counter(which)
+        return [picture for picture, each in zip(pictures, which, strict=True) if times[each] == 1]
 
     def _annotated(self, places: Sequence[Path]) -> dict[str, set[LabelledFile]]:
         annotations = [f for place in places for f in listing(place).files if f.suffix == ".json"]
