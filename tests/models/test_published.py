@@ -1,15 +1,20 @@
 """Weights by a published name, from a server on this machine that holds a made-up file."""
 
 import hashlib
+import sys
 
 import pytest
 import torch
 
+from madod.benchmark import work
+from madod.benchmark.messages import Places
+from madod.cli import bench
 from madod.cli.main import main
 from madod.errors import InputError
 from madod.models import pretrained as room
 from madod.models.backbones import BACKBONES, build
 from madod.models.pretrained import PUBLISHED, Published, backbone_of, pretrained
+from tests.benchmark.plans import MINI, written
 from tests.data.server import running
 
 
@@ -75,6 +80,20 @@ def test_without_a_network_one_sentence_says_what_to_put_where(published, conten
     assert line.endswith(f"put it at {tmp_path / 'weights' / name}")
     (tmp_path / "weights" / name).write_bytes(content)
     assert pretrained("made_up").name == name
+
+
+def test_a_sweep_keeps_them_in_the_cache_that_it_is_given(published, tmp_path, monkeypatch):
+    monkeypatch.setenv("MADOD_CACHE", str(tmp_path / "unused"))
+    plan = written(tmp_path, MINI.replace("steps = 60", 'steps = 60\nbackbone = "resnet18"\npretrained = "made_up"'))
+    started = []
+    monkeypatch.setattr(bench, "check_data", lambda jobs, *_: started.extend(jobs) or sys.exit())
+    with pytest.raises(SystemExit):
+        main(["bench", "run", str(plan), "--runs", str(tmp_path / "runs"), "--cache", str(tmp_path / "mine")])
+    given = []
+    monkeypatch.setattr(work, "run", lambda *_, weights, **__: given.append(weights.name))
+    assert work.perform(started[0], Places(tmp_path / "runs", tmp_path / "mine")).outcome == "done"
+    assert given == [file.name for file in (tmp_path / "mine" / "weights").glob("*.pth")]
+    assert (len(published.asked), (tmp_path / "unused").exists()) == (1, False)
 
 
 def test_strides_of_published_weights_are_known(tmp_path, monkeypatch):

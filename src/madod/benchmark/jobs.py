@@ -95,14 +95,16 @@ def opened(
     return open_dataset(name, Opening(root if needed else None, size, skip_bad, cache), silent)
 
 
-def expand(file: Path, root: Path | None, open_: Open = opened) -> tuple[Agenda, list[Job]]:
-    """Return every run of a plan; runs that several variants share are there once."""
+def expand(
+    file: Path, root: Path | None, open_: Open = opened, *, cache: Path | None = None
+) -> tuple[Agenda, list[Job]]:
+    """Return every run of a plan; runs that several variants share are there once. The cache is for weights by name."""
     plan, toml = load_plan(file)
     jobs: dict[str, Job] = {}
     entries = []
     lies: dict[str, Path | None] = {}
     for k, dataset in enumerate(plan.datasets):
-        stage = _stage(dataset, toml, k, root, open_)
+        stage = _stage(dataset, toml, k, root, open_, cache)
         name, folder = called(dataset), own_folder(dataset.name)
         home = folder.resolve() if folder else None
         if lies.setdefault(name, home) != home:
@@ -120,7 +122,7 @@ def expand(file: Path, root: Path | None, open_: Open = opened) -> tuple[Agenda,
     return agenda, list(jobs.values())
 
 
-def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_: Open) -> Stage:
+def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_: Open, cache: Path | None) -> Stage:
     with toml.at(("datasets", place, "name")):
         names = names_of(entry, open_)
     check_cells(entry, names.domains, names.units, toml, place)
@@ -132,13 +134,13 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_:
     if root is not None and not Path(file).exists() and (root / file).is_file():
         file = str(root / file)
     with toml.at(("datasets", place, "pretrained")):
-        return Stage(entry, names, _weights(file, root), file)
+        return Stage(entry, names, _weights(file, root, cache), file)
 
 
-def _weights(file: str, root: Path | None) -> Weights | None:
+def _weights(file: str, root: Path | None, cache: Path | None) -> Weights | None:
     """Return pretrained weights; a file that is not at hand may lie under a root that was not named."""
     try:
-        return pretrained(file)
+        return pretrained(file, cache=cache)
     except InputError as error:
         if root is not None or Path(file).suffix not in FILES or Path(file).is_file():
             raise

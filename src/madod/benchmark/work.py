@@ -62,7 +62,7 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     if facts is not None:
         rescore(folder, [name for name in job.detectors if name not in facts["thresholds"]])
         return
-    weights = loaded(job.pretrained)
+    weights = loaded(job.pretrained, places.cache)
     if job.spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"{job.pretrained} is not the file that the plan was made with: start the sweep again")
     dataset = at_hand(job.data, job.spec.size, job.skip_bad, root=places.root, cache=places.cache)
@@ -84,9 +84,9 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
 
 
 @lru_cache(maxsize=1)
-def loaded(source: str) -> Weights | None:
+def loaded(source: str, cache: Path) -> Weights | None:
     """Return pretrained weights, read once a process."""
-    return pretrained(source)
+    return pretrained(source, cache=cache)
 
 
 def reason_of(error: Exception) -> str:

@@ -78,7 +78,7 @@ class Run:
     threads: int = 1
     """Threads of a run; on a CPU the last bits of its numbers depend on it."""
     cache: Annotated[Path | None, left_open("DIR")] = None
-    """Where decoded pictures and generators are kept; by default in your cache folder."""
+    """Where decoded pictures, generators and weights by name are kept; by default in your cache folder."""
     quiet: Switch = False
     """Print nothing but the last line."""
 
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str]) -> int:
     from madod.cli.sweeping import watched
 
     once = cache(partial(opened, root=how.root, cache=cache_folder(how.cache)))
-    agenda, jobs = expand(how.plan, how.root, once)
+    agenda, jobs = expand(how.plan, how.root, once, cache=how.cache)
     check_data(jobs, how, once)
     warn_of_outdated(jobs, how.runs, once)
     agenda.save(how.runs)
