@@ -26,6 +26,11 @@ class Uniform:
     low: float
     high: float
 
+    @property
+    def middle(self) -> float:
+        """The mean of its ends."""
+        return (self.low + self.high) / 2
+
     def sample(self, rng: np.random.Generator) -> float:
         """Draw one value."""
         return float(rng.uniform(self.low, self.high))
@@ -37,6 +42,11 @@ class LogUniform:
 
     low: float
     high: float
+
+    @property
+    def middle(self) -> float:
+        """The geometric mean of its ends."""
+        return math.sqrt(self.low * self.high)
 
     def sample(self, rng: np.random.Generator) -> float:
         """Draw one value."""

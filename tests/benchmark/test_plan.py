@@ -56,6 +56,19 @@ WRONG = {
     "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
     'margin = 0 }|outer = "sdg" }': (16, "outer cannot be 'sdg'", "did you mean 'sgd'?"),
+    "margin = 0 }|margin = { unifrm = [0, 1] } }": (
+        16,
+        "margin cannot be {'unifrm': [0, 1]}",
+        "{ uniform = [low, high] }",
+    ),
+    "margin = 0 }|margin = { uniform = 3 } }": (16, "margin cannot be {'uniform': 3}", "{ log_uniform = [low, high] }"),
+    "margin = 0 }|margin = {} }": (16, "margin cannot be {}", "write a value, or the range"),
+    "margin = 0 }|margin = { uniform = [1, 0] } }": (16, "margin cannot be drawn from 1 to 0", "a higher number"),
+    "margin = 0 }|margin = { uniform = [-1, 1] } }": (16, "margin cannot be -1", "0 or more"),
+    "margin = 0 }|margin = { log_uniform = [0, 1] } }": (16, "margin cannot be drawn from 0 to 1", "number above 0"),
+    "margin = 0 }|shots = { uniform = [1.5, 3] } }": (16, "shots cannot be 1.5", "a whole number"),
+    "margin = 0 }|outer = { uniform = ['adam', 'sgd'] } }": (16, "outer cannot be drawn from 'adam'", "number"),
+    "margin = 0 }|both_ways = { uniform = [false, true] } }": (16, "both_ways cannot be drawn from False", "number"),
     "margin = 0 }|shots = true }": (16, "shots cannot be True", "a whole number"),
     'name = "CE only"\nalgorithm = "madod"|name = "erm"\nalgorithm = "erm"': (14, "two things are called 'erm'", "own"),
     'algorithms = ["erm"]|algorithms = ["erm", "erm"]': (2, "two things are called 'erm'", "a name of its own"),
@@ -195,6 +208,42 @@ def test_draw_zero_is_the_published_setting_and_others_stay_in_their_ranges():
     assert -9 <= scratch["margin_in"] <= -7  # around the preset of -8
     assert scratch["lr"] / one["lr"] == pytest.approx(1e-3 / 3e-5)
     assert (scratch["shots"], scratch["tasks"]) == (9, hparams("madod")["tasks"])
+
+
+def test_a_range_in_a_plan_takes_the_place_of_the_declared_one_and_of_no_other():
+    ranges = {"margin_in": {"uniform": [-9, -7]}, "lr": {"log_uniform": [1e-4, 1e-2]}, "shots": {"uniform": [2, 5]}}
+    found = [settings("madod", k, ranges, pretrained=False) for k in range(20)]
+    assert (found[0]["margin_in"], found[0]["lr"], found[0]["shots"]) == (-8.0, pytest.approx(1e-3), 4)
+    for name, low, high in (("margin_in", -9, -7), ("lr", 1e-4, 1e-2), ("shots", 2, 5)):
+        values = [one[name] for one in found[1:]]
+        assert low <= min(values) < max(values) <= high
+        assert max(values) - min(values) > 0.6 * (high - low)
+        assert {type(value) for value in values} == {type(found[0][name])}
+    for k, one in enumerate(found):
+        plain = settings("madod", k, {}, pretrained=False)
+        assert {name: one[name] for name in plain if name not in ranges} == {
+            name: plain[name] for name in plain if name not in ranges
+        }
+        alone = settings("madod", k, {"margin_in": ranges["margin_in"]}, pretrained=False)
+        assert alone["margin_in"] == one["margin_in"]
+
+
+def test_draws_last():
+    """A draw that changes has everybody run a search again."""
+    one = settings("madod", 3, {"shots": 9}, pretrained=True)
+    assert (one["lr"], one["margin_out"]) == pytest.approx((2.1508698938411096e-05, -7.316046004598413), rel=1e-12)
+    ours = settings("madod", 3, {"margin_in": {"uniform": [-9, -7]}}, pretrained=True)["margin_in"]
+    assert ours == pytest.approx(-8.504786538103444, rel=1e-12)
+
+
+def test_the_papers_search_has_the_ranges_of_the_release():
+    plan, _ = load_plan(PLANS / "paper.toml")
+    for name, low, high in (("vlcs", -9, -5), ("colored_mnist", -5.5, -3.5), ("pacs", -11, -7)):
+        entry = next(entry for entry in plan.datasets if entry.name == name)
+        found = [settings("madod", k, entry.hparams.get("madod", {}), pretrained=True) for k in range(20)]
+        assert low <= min(one["margin_in"] for one in found) < max(one["margin_out"] for one in found) <= high
+        middle = (found[0]["margin_in"], found[0]["margin_out"])
+        assert middle == {"vlcs": (-8, -6), "colored_mnist": (-5.25, -4), "pacs": (-10, -8)}[name]
 
 
 @pytest.mark.parametrize("count", [2, 5, 7, 10])

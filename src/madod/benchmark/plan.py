@@ -12,7 +12,7 @@ from madod.detectors import THREE
 
 Unknown = str | tuple[str | tuple[str, ...], ...]
 Settings = Mapping[str, Mapping[str, Any]]
-"""Hyper-parameters by algorithm."""
+"""Hyper-parameters by algorithm: values, or ranges such as { uniform = [-9, -7] } to draw them from."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Plan:
     seeds: tuple[int, ...] = (0,)
     split_seed: int = 0
     draws: int = 1
-    """Draws of a random search over the declared ranges; draw 0 is the published setting."""
+    """Draws of a random search over the ranges that methods declare and those in `hparams`; draw 0 is the published
+    setting, and the middle of a plan's own range."""
     selection: Literal["training_domain", "leave_one_domain_out", "oracle"] = "training_domain"
     """The rule that picks among the draws."""
     precision: Literal["float32", "bfloat16"] = "float32"

@@ -1,4 +1,4 @@
-"""The hyper-parameters of a run: presets, then a draw of the random search, then what the plan fixes."""
+"""The hyper-parameters of a run: presets, then a draw of the random search, then what the plan says."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.spans import resolved
 from madod.kinds import taken
 from madod.search import LogUniform, Uniform, draw, ranges
 
@@ -14,12 +15,13 @@ from madod.search import LogUniform, Uniform, draw, ranges
 def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:
     """Return every hyper-parameter of draw `index`, the preset for 0; all cells and seeds share a draw.
 
-    Where the network starts from scratch, a range moves along with its preset: published ranges belong to pretrained
-    networks.
+    Where the network starts from scratch, a declared range moves along with its preset: published ranges belong to
+    pretrained networks. One that the plan writes stays where it is.
     """
     config = ALGORITHMS[algorithm].Config
     hints = get_type_hints(config)
-    fixed = {name: taken(name, hints[name], value) for name, value in given.items()}
+    said = {name: resolved(algorithm, config, name, value, index) for name, value in given.items()}
+    fixed = {name: taken(name, hints[name], value) for name, value in said.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
     drawn = asdict(draw(config, rng) if index else config.preset(pretrained=pretrained))
     if index and not pretrained:

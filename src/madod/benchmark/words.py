@@ -7,6 +7,7 @@ from typing import Any
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.plan import DatasetPlan, Plan
+from madod.benchmark.spans import span
 from madod.benchmark.toml import Keys, Toml
 from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
@@ -115,4 +116,5 @@ def _check_hparams(algorithm: str, given: Mapping[str, Any], toml: Toml, at: Key
                 (*at, name), f"{algorithm} has no hyper-parameter {name!r}{nearest(name, own)}; it has {there}"
             )
         with toml.at((*at, name)):
-            config.admit(name, value)
+            if span(config, name, value) is None:
+                config.admit(name, value)
