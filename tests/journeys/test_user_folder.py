@@ -312,6 +312,7 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--size", "4"], ["4 pixels", "8 or more"]),
         (["--ood-class", "stra"], ["'stra'", "did you mean 'star'?", "big dog"]),
         (["--ood-class", "star", "кот", "魚"], ["two known classes"]),
+        (["--ood-class", "star", "кот", "魚", "big dog"], ["two known classes", "keeps 0 of 4"]),
         (["--test-domain", "night shot"], ["'night shot'", "did you mean 'night shots'?"]),
         (["--algorithm", "madodd"], ["no algorithm 'madodd'", "did you mean 'madod'?"]),
         (["--algorithm=madodd"], ["no algorithm 'madodd'"]),

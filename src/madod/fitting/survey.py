@@ -111,7 +111,7 @@ def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[
 def shorter_sides(paths: Sequence[Path]) -> list[int]:
     """Return the shorter side in pixels of a sample of the pictures, as their headers state it."""
     sides = []
-    for path in paths[:: -(-len(paths) // SAMPLE)]:
+    for path in paths[:: max(1, -(-len(paths) // SAMPLE))]:
         try:
             sides.append(min(dimensions(path)))
         except BadImage:
