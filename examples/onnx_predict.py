@@ -35,8 +35,13 @@ def main(file: str, *paths: str) -> int:
 
 
 def squeezed(path: str, size: int) -> np.ndarray:
-    """Return a picture, upright and over white, as uint8 (1, 3, size, size)."""
-    picture = ImageOps.exif_transpose(Image.open(path)).convert("RGBA")
+    """Return a picture, upright and over white, as uint8 (1, 3, size, size); 16-bit grey keeps its upper eight bits."""
+    picture = ImageOps.exif_transpose(Image.open(path))
+    if picture.mode.startswith("I"):
+        picture = Image.fromarray((np.clip(np.asarray(picture), 0, 0xFFFF) >> 8).astype(np.uint8))
+    if picture.mode == "F":
+        raise ValueError("its pixels are floating-point numbers of unknown range")
+    picture = picture.convert("RGBA")
     picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
     return np.asarray(picture.resize((size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)[None]
 

@@ -290,6 +290,14 @@ def test_a_folder_is_no_file(quick, tmp_path):
         export(quick, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["photo.jpg", "model.safetensors", "model"])
+def test_what_is_no_onnx_file_is_not_written_over(name, quick, tmp_path):
+    (tmp_path / name).write_bytes(b"not to be lost")
+    with pytest.raises(InputError, match=r"is no name for an ONNX file: let it end in \.onnx, as in .*\.onnx$"):
+        export(quick, str(tmp_path / name))
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"not to be lost"]
+
+
 @pytest.fixture(scope="module")
 def pictures(pixels, tmp_path_factory) -> list[Path]:
     """Files at the model's size, so that all who read them see the same pixels: plain, grey and half transparent."""
@@ -330,6 +338,19 @@ def test_the_python_example_answers_as_the_model_without_madod(exported, picture
     assert done.returncode == 0
     assert_as_the_model(told(done.stdout), model, pictures)
     assert done.stderr.splitlines() == [f"of this model's own check: {warning}" for warning in WARNED.warnings]
+
+
+def test_the_python_example_reads_sixteen_bits_as_the_model_does_and_no_floating_point(exported, pictures, tmp_path):
+    folder, model = exported
+    grey = np.asarray(Image.open(pictures[0]).convert("L"))
+    files = [tmp_path / "deep.png", tmp_path / "flat.png", tmp_path / "float.tif"]
+    for file, pixels in zip(files, (grey.astype(np.uint16) * 257, grey, grey.astype(np.float32)), strict=True):
+        Image.fromarray(pixels).save(file)
+    done = example(folder / "model.onnx", *files)
+    deep, flat = told(done.stdout)
+    assert deep[1:] == flat[1:]
+    assert deep[1] == model.predict(files[:1])[0].label
+    assert "floating-point" in done.stderr
 
 
 def test_the_python_example_goes_on_past_what_it_cannot_read(exported, pictures, tmp_path):

@@ -135,7 +135,10 @@ def test_files_that_are_no_pictures_are_left_out_and_said(root, cache, caplog):
     (root / "sketch" / "dog" / "1.heic").write_bytes(b"heic")
     save(root / "photo" / "loose.png")
     assert len(Folder(root, size=32, cache=cache).paths["photo"]) == 4
-    assert any("do not end like pictures: 1 .heic, 1 .txt" in message for message in caplog.messages)
+    assert any(
+        "do not end like pictures: 1 .heic, 1 .txt; convert HEIC to JPEG first" in message
+        for message in caplog.messages
+    )
     assert any("lie in no class folder" in message and "loose.png" in message for message in caplog.messages)
 
 

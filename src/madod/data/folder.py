@@ -177,7 +177,8 @@ def _warn_of_others(root: Path, others: Counter[str]) -> None:
 def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
     if others:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        log.warning("left out files of %s that do not end like pictures: %s", root, kinds)
+        remedy = "; convert HEIC to JPEG first" if {".heic", ".heif"} & {kind.lower() for kind in others} else ""
+        log.warning("left out files of %s that do not end like pictures: %s%s", root, kinds, remedy)
 
 
 def _require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
