@@ -131,6 +131,10 @@ def test_lists_hold_what_the_readme_promises(capsys):
             ["train", "x", "--out", "y", "--algorithm", "erm", "--tasks", "2"],
             "--tasks is an option of madod, not of erm",
         ),
+        (
+            ["predict", "x", __file__, "--gallery", "c.png"],
+            "c.png is no name for a page: let it end in .html, as in c.html",
+        ),
         (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )

@@ -32,7 +32,7 @@ class Predict:
     files on standard input, one a line."""
     format: Literal["table", "csv", "json"] = "table"
     """table for people, csv, or json: one object a line."""
-    gallery: Annotated[Path | None, left_open("FILE")] = None
+    gallery: Annotated[Path | None, left_open("FILE.html")] = None
     """Also write a page with the pictures, the most unknown first: the 500 with the highest and the 500 with the
     lowest scores where there are more than 1000."""
     keep: Annotated[float | None, left_open("SHARE")] = None
@@ -59,8 +59,8 @@ def main(arguments: Sequence[str]) -> int:
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
     files = pictures(how.paths)
-    model = loaded(how)
     chosen = shown_by(how.gallery)
+    model = loaded(how)
     bad: list[BadImage] = []
     total = flagged = 0
     report = counted(how.quiet)
@@ -115,6 +115,8 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
         return None
     if gallery.is_dir():
         raise InputError(f"{gallery} is a folder: name a file for the page, such as {gallery / 'gallery.html'}")
+    if gallery.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
     home = next(folder for folder in gallery.absolute().parents if folder.exists())
     if not os.access(home, os.W_OK):
         raise InputError(f"{gallery} cannot be written, since {home} does not let you: name a file somewhere else")

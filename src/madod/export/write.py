@@ -30,15 +30,18 @@ ABOUT = (
 )
 
 
-def export(model: Model, file: Path) -> bool:
+def export(model: Model, file: Path | str) -> bool:
     """Write a model as one ONNX file and return whether it was compared with the model: not without onnxruntime."""
+    file = Path(file)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder: name the file to write, as in {file / 'model.onnx'}")
+    if file.suffix.lower() != ".onnx":
+        raise InputError(f"{file} is no name for an ONNX file: let it end in .onnx, as in {file.with_suffix('.onnx')}")
     if model.detector.needs_model:
         raise InputError(
             f"the detector {model.card.detector} takes gradients of the network, which an ONNX file cannot: train the "
             "model again with another one, such as --detector energy"
         )
-    if file.is_dir():
-        raise InputError(f"{file} is a folder: name the file to write, as in {file / 'model.onnx'}")
     if missing := [name for name in ("onnx", "onnxscript") if find_spec(name) is None]:
         raise InputError(
             f"export needs packages that are not installed ({', '.join(missing)}): pip install 'madod[export]'"
