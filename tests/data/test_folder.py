@@ -255,7 +255,10 @@ def test_a_folder_that_cannot_be_listed(root, cache, monkeypatch):
         return original(self)
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    assert refusal(root, cache) == f"cannot list the folder {root / 'photo' / 'dog'}: permission denied"
+    assert (
+        refusal(root, cache)
+        == f"cannot list the folder {root / 'photo' / 'dog'}: permission denied; make it readable or move it elsewhere"
+    )
 
 
 @pytest.fixture

@@ -104,7 +104,8 @@ def listing(folder: Path) -> Listing:
         items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
         folders = [item for item in items if item.is_dir()]
     except OSError as error:
-        raise InputError(f"cannot list the folder {folder}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot list the folder {folder}: {reason}; make it readable or move it elsewhere") from error
     inner = set(folders)
     return Listing(folders, [item for item in items if item not in inner])
 
