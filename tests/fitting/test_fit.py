@@ -24,6 +24,8 @@ from madod.training import silent
         ({"algorithm": "mado"}, ("no algorithm 'mado'", "'madod'")),
         ({"detector": "own"}, ("madod has no unknown score of its own", "such as energy")),
         ({"steps": 0}, ("steps cannot be 0", "1 or more")),
+        ({"seed": 2**64}, ("seed cannot be 18446744073709551616", "give 0 to 9007199254740991")),
+        ({"split_seed": 2**53}, ("split_seed cannot be 9007199254740992", "give 0 to 9007199254740991")),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
@@ -39,6 +41,11 @@ def test_words_that_mean_nothing_are_refused_in_a_sentence(given, words, tmp_pat
     for word in words:
         assert word in str(refusal.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_largest_seed_trains(pictures, tmp_path):
+    model = madod.fit(pictures, cache=tmp_path, algorithm="erm", steps=1, seed=2**53 - 1, split_seed=2**53 - 1)
+    assert model.classes
 
 
 def test_devices_have_names():

@@ -98,6 +98,13 @@ def test_two_demos_do_not_share_a_folder(tmp_path, capsys):
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize("seed", [-1, 2**53])
+def test_a_seed_that_nothing_can_be_drawn_from_is_refused(seed, tmp_path, capsys):
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--seed", str(seed)]) == 2
+    assert f"seed cannot be {seed}: give 0 to 9007199254740991" in capsys.readouterr().err
+    assert not (tmp_path / "demo").exists()
+
+
 def test_the_cell_is_fixed():
     """It was chosen before any run of it was looked at; a change would be a choice after the fact."""
     assert (demo.TEST_DOMAIN, demo.UNKNOWN) == ("neon", "4")

@@ -16,6 +16,15 @@ NO_RECORD = "a run's record", "delete it and run it again"
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}
 """Hyper-parameters younger than the first records, as they always were before."""
 
+LARGEST_SEED = 2**53 - 1
+"""A run's networks are seeded with its seed times 1000 and on, and torch takes no number above 2^64."""
+
+
+def refuse_seed(name: str, seed: int) -> None:
+    """Refuse a seed that nothing can be drawn from."""
+    if not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"{name} cannot be {seed}: give 0 to {LARGEST_SEED}")
+
 
 def lasting(hparams: Mapping[str, Any]) -> dict[str, Any]:
     """Return hyper-parameters without younger ones that are as they always were: records of any age then agree."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.plan import DatasetPlan, Plan
+from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
 from madod.benchmark.toml import Keys, Toml
 from madod.detectors.base import DETECTORS, refuse_scoreless
@@ -55,14 +56,16 @@ def _check_numbers(plan: Plan, toml: Toml) -> None:
     for keys, number, least in _numbers(plan):
         if number is not None and number < least:
             raise toml.refusal(keys, f"{keys[-1]} cannot be {number}: give {least} or more", number)
+    for key, seeds in (("split_seed", (plan.split_seed,)), ("seeds", plan.seeds)):
+        for seed in seeds:
+            with toml.at((key,), seed):
+                refuse_seed(key, seed)
     if not plan.seeds:
         raise toml.refusal(("seeds",), "there are no seeds: give one or more, as in seeds = [0, 1]")
 
 
 def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
     yield ("draws",), plan.draws, 1
-    yield ("split_seed",), plan.split_seed, 0
-    yield from ((("seeds",), seed, 0) for seed in plan.seeds)
     for k, entry in enumerate(plan.datasets):
         yield ("datasets", k, "steps"), entry.steps, 1
         yield from ((("datasets", k, "lengths", name), steps, 1) for name, steps in entry.lengths.items())

@@ -45,6 +45,9 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Demo, arguments, "demo", ABOUT)
     start = time.perf_counter()
     from madod.benchmark.claim import alone
+    from madod.benchmark.record import refuse_seed
+
+    refuse_seed("seed", how.seed)
 
     with alone(how.out), shown(how.quiet) as progress:
         from madod.benchmark.run import run

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
-from madod.benchmark.record import RunSpec
+from madod.benchmark.record import RunSpec, refuse_seed
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.opening import Opening, open_dataset, own_folder
@@ -121,7 +121,8 @@ def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent)
 
 def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:
     numbers = {"steps": (choice.steps, 1), "translate_steps": (choice.translate_steps, 0)}
-    seeds = {"seed": (seed, 0), "split_seed": (split_seed, 0)}
-    for name, (number, least) in (numbers | seeds).items():
+    for name, (number, least) in numbers.items():
         if number < least:
             raise InputError(f"{name} cannot be {number}: give {least} or more")
+    refuse_seed("seed", seed)
+    refuse_seed("split_seed", split_seed)
