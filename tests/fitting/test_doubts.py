@@ -18,11 +18,13 @@ from tests.predict.toy import toy_model
 GOOD = Fold("day", "fox", 500, 100, 0.8, 0.25, {"energy": 0.9, "msp": 0.5}, {}, [])
 
 
-def outcome(right: float = 0.9, pictures: int = 200, pretrained: str | None = None) -> SimpleNamespace:
-    """Return what is looked at of a finished run: held-out pictures of four classes, so many of them right."""
-    y = torch.arange(pictures) % 4
-    said = torch.where(torch.arange(pictures) < right * pictures, y, (y + 1 + torch.arange(pictures) // 4 % 3) % 4)
-    logits = torch.nn.functional.one_hot(said, 4).float()
+def outcome(
+    right: float = 0.9, pictures: int = 200, pretrained: str | None = None, classes: int = 4
+) -> SimpleNamespace:
+    """Return what is looked at of a finished run: held-out pictures of a few classes, so many of them right."""
+    y, turn = torch.arange(pictures) % classes, torch.arange(pictures) // classes % (classes - 1)
+    said = torch.where(torch.arange(pictures) < right * pictures, y, (y + 1 + turn) % classes)
+    logits = torch.nn.functional.one_hot(said, classes).float()
     stored = SimpleNamespace(y={"val": y}, outputs={"val": SimpleNamespace(logits=logits)})
     spec = RunSpec("mine", None, (), "erm", pretrained=pretrained)
     return SimpleNamespace(evaluation=SimpleNamespace(stored=stored), record=SimpleNamespace(spec=spec))
@@ -81,11 +83,23 @@ def test_where_nothing_was_held_out_nothing_is_claimed():
     told = found(one_class)
     assert (told.domains, told.accuracy, told.auroc) == (1, None, None)
     (said,) = told.warnings
-    assert said.startswith("whether it finds unknowns was not measured: of so few classes none could be hidden")
+    assert said.startswith("whether it finds unknowns was not measured: no held-out domain has pictures of both known")
+
+
+def test_where_no_class_was_hidden_one_is_asked_for_if_there_are_enough():
+    seen = replace(GOOD, hidden=None, unknown=0, auroc={})
+    for classes in (3, 4):
+        (said,) = found(seen, classes=classes).warnings
+        assert said == (
+            "whether it finds unknowns was not measured: no class was hidden; hide one (--test-domain DOMAIN "
+            "--ood-class CLASS), or measure it on pictures of something else (--ood-folder DIR)"
+        )
+    (said,) = found(seen, classes=2).warnings
+    assert said.startswith("whether it finds unknowns was not measured: of so few classes none could be hidden; meas")
 
 
 def test_a_persons_own_unknowns_are_a_measure_too():
-    few = replace(GOOD, accuracy=0.8, auroc={})  # of so few classes none was hidden
+    few = replace(GOOD, accuracy=0.8, auroc={})  # nothing hidden was met
     well, badly = (Strangers("odd", [1.0] * 50, auroc, 200, ()) for auroc in (0.9, 0.52))
     assert found(few, strangers=well).warnings == ()
     assert found(few, strangers=well).auroc is None

@@ -40,7 +40,7 @@ def doubts(
         labels.value if labels else None,
         unknowns.value if unknowns else None,
         tuple(_of_labels(held, labels, scratch=scratch, short=short)),
-        tuple(of_unknowns if unknowns or met else _unmeasured(folds)),
+        tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome)),
     )
 
 
@@ -85,13 +85,19 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
         )
 
 
-def _unmeasured(folds: Sequence[Fold]) -> Iterator[str]:
-    """Say so where domains were held out and no class could be hidden."""
-    if any(not fold.failure for fold in folds):
-        yield (
-            "whether it finds unknowns was not measured: of so few classes none could be hidden; measure it on "
-            "pictures of something else (--ood-folder DIR)"
-        )
+def _unmeasured(folds: Sequence[Fold], outcome: Outcome) -> Iterator[str]:
+    """Say so where domains were held out and none of them showed known and hidden classes, and why."""
+    there = [fold for fold in folds if not fold.failure]
+    classes = outcome.evaluation.stored.outputs["val"].logits.shape[1]
+    another = "measure it on pictures of something else (--ood-folder DIR)"
+    if any(fold.hidden for fold in there):
+        why = f"no held-out domain has pictures of both known and hidden classes; {another}"
+    elif classes > 2:
+        why = f"no class was hidden; hide one (--test-domain DOMAIN --ood-class CLASS), or {another}"
+    else:
+        why = f"of so few classes none could be hidden; {another}"
+    if there:
+        yield f"whether it finds unknowns was not measured: {why}"
 
 
 def _of_unknowns(found: Skill, where: str, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:
