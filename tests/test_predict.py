@@ -216,7 +216,7 @@ def test_what_is_missing_or_no_model(copy, tmp_path):
     refused(tmp_path / "nowhere", "there is no model")
     refused(copy / "model.json", "is a file", "give the folder")
     (copy / "model.safetensors").unlink()
-    refused(copy, "model.safetensors", "train the model again")
+    refused(copy, "model.safetensors", "train the model again in a fresh folder")
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,28 @@ def test_a_card_that_is_none_is_refused(copy, content):
     refused(copy, "model.json")
 
 
-def test_a_model_of_another_format_is_named(copy):
+@pytest.mark.parametrize(
+    ("there", "remedy"), [({"format": 99, "more": 1}, "update madod"), ({"format": 0}, "train the model again")]
+)
+def test_a_model_of_another_format_is_named(copy, there, remedy):
     card = json.loads((copy / "model.json").read_text(encoding="utf-8"))
-    (copy / "model.json").write_text(json.dumps(card | {"format": 99}), encoding="utf-8")
-    refused(copy, "format 99")
+    (copy / "model.json").write_text(json.dumps(card | there), encoding="utf-8")
+    refused(copy, f"format {there['format']}", remedy)
+
+
+@pytest.mark.parametrize("lost", ["model", "model/model.safetensors", "outputs.safetensors"])
+def test_a_finished_run_that_lost_a_file_says_how_to_get_it_back(lost, outcomes, tmp_path):
+    out, outcome = outcomes["erm", "ddu"]
+    home, spec = Path(shutil.copytree(out, tmp_path / "run")), outcome.record.spec
+    if (home / lost).is_dir():
+        shutil.rmtree(home / lost)
+    else:
+        (home / lost).write_bytes((home / lost).read_bytes()[:-9])
+    how = {"cache": tmp_path, "device": torch.device("cpu"), "detectors": ("ddu",), "ship": "ddu"}
+    with pytest.raises(InputError, match=r"run.*: .* in a fresh folder$"):
+        run(spec, Squares(), out=home, **how)
+    run(spec, Squares(), out=tmp_path / "fresh", **how)
+    assert (tmp_path / "fresh" / lost).exists()
 
 
 def test_a_run_is_recorded_with_the_code_it_began_with_and_measures_what_it_ships(tmp_path, monkeypatch):

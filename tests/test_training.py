@@ -342,6 +342,9 @@ def test_a_corrupt_checkpoint_is_refused_with_a_sentence(tmp_path, damage):
         load_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "line")
     assert str(tmp_path / CHECKPOINT) in str(refusal.value)
     assert "\n" not in str(refusal.value)
+    assert str(refusal.value).endswith("delete it, and the same command begins from the start")
+    (tmp_path / CHECKPOINT).unlink()
+    assert len(fit(Line(), tmp_path, 10)) == 1
 
 
 @pytest.mark.parametrize("call", ["write_bytes", "write_text", "replace"])

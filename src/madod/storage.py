@@ -63,13 +63,15 @@ def write_tensors(path: Path, tensors: Mapping[str, "Tensor"], facts: Mapping[st
         part.write_bytes(save(plain, metadata=dict(facts)))
 
 
-def read_tensors(path: Path, device: "torch.device | None" = None) -> tuple[dict[str, "Tensor"], dict[str, str]]:
-    """Read what `write_tensors` wrote."""
+def read_tensors(
+    path: Path, device: "torch.device | None" = None, remedy: str = "make it again"
+) -> tuple[dict[str, "Tensor"], dict[str, str]]:
+    """Read what `write_tensors` wrote; where it is not whole, say what to do."""
     try:
         with safe_open(path, framework="pt", device=str(device or "cpu")) as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, FileNotFoundError) as error:
-        raise InputError(f"{path} is not a whole safetensors file ({error}): make it again") from error
+        raise InputError(f"{path} is not a whole safetensors file ({error}): {remedy}") from error
 
 
 def read_texts(path: Path) -> dict[str, str]:

@@ -163,13 +163,17 @@ MACHINE = ("fused", "capturable", "foreach")
 """What an optimiser does for its device's sake: never taken from a checkpoint, which another device may have left."""
 
 
+FROM_THE_START = "delete it, and the same command begins from the start"
+"""What to do about a checkpoint that is none."""
+
+
 def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
     """Put learner and generators back to where a checkpoint left them."""
-    tensors, texts = read_tensors(file, learner.rng.device)
+    tensors, texts = read_tensors(file, learner.rng.device, FROM_THE_START)
     try:
         facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
     except (KeyError, ValueError) as error:
-        raise InputError(f"{file} is not a whole checkpoint ({error!r}): delete it and start again") from error
+        raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
     if facts["identity"] != identity:
         raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another")
     rng.bit_generator.state = facts["rng"]

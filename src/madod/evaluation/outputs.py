@@ -42,7 +42,7 @@ def save_outputs(file: Path, stored: Stored) -> None:
 
 def load_outputs(file: Path) -> Stored:
     """Read what `save_outputs` wrote."""
-    tensors, _ = read_tensors(file)
+    tensors, _ = read_tensors(file, remedy="run it again in a fresh folder")
     parts = [name.removesuffix(".y") for name in tensors if name.endswith(".y")]
     outputs = {
         part: Outputs(tensors[f"{part}.features"], tensors[f"{part}.logits"], tensors.get(f"{part}.own"))

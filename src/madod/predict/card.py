@@ -15,6 +15,8 @@ WEIGHTS, FACTS, GALLERY = "model.safetensors", "model.json", "gallery.safetensor
 """The files of a model's folder; the gallery may be deleted, and the model answers as before."""
 NEW = "model.new"
 """Folder below it for a model that takes its place: the one that counts as soon as it is whole."""
+AGAIN = "train the model again in a fresh folder"
+"""What to do about one that is lost; in its old folder the training counts as finished."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +67,26 @@ def read_card(home: Path, folder: Path | str) -> Card:
     """Read `model.json`; refuse a model of which any file is not as it was saved. `folder` is what was asked for."""
     try:
         facts = json.loads((home / FACTS).read_text(encoding="utf-8"))
+        if (written := facts.get("format", FORMAT)) != FORMAT:
+            mend = AGAIN if written in range(FORMAT) else "update madod"
+            raise InputError(f"{home / FACTS} was saved in format {written} and this madod reads {FORMAT}: {mend}")
         checksum = facts.pop("sha256")
         lists = {key: tuple(facts[key]) for key in ("classes", "shape", "domains")}
         card = Card(**facts | lists | {"check": _checked(facts.get("check"))})
+    except InputError:
+        raise
     except FileNotFoundError:
-        raise InputError(f"there is no model in {folder}: it has no {FACTS}; `madod train` makes one") from None
+        raise InputError(
+            f"there is no model in {folder}: it has no {FACTS}; `madod train` makes one in a fresh folder"
+        ) from None
     except NotADirectoryError:
         raise InputError(f"{folder} is a file: give the folder of a model, as `madod train --out` makes it") from None
     except OSError as error:
         raise InputError(f"{home / FACTS} cannot be read ({error.strerror}): {remedy(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
-            f"{home / FACTS} is damaged or was changed by hand: it is not what a training writes; train the model again"
+            f"{home / FACTS} is damaged or was changed by hand: it is not what a training writes; {AGAIN}"
         ) from error
-    if card.format != FORMAT:
-        raise InputError(
-            f"{home} was saved in format {card.format} and this madod reads {FORMAT}: train the model again"
-        )
     if checksum != sealed(home, facts):
         raise damaged(home)
     if card.gallery and (home / GALLERY).exists() and card.gallery != sealed(home, {}, GALLERY):
@@ -123,9 +128,7 @@ def _checked(facts: dict[str, Any] | None) -> Checked | None:
 
 def damaged(home: Path) -> InputError:
     """Return the refusal of a model that is not what was saved."""
-    return InputError(
-        f"the model in {home} is damaged or was changed by hand: its checksum does not fit; train it again"
-    )
+    return InputError(f"the model in {home} is damaged or was changed by hand: its checksum does not fit; {AGAIN}")
 
 
 def sealed(home: Path, facts: dict[str, Any], name: str = WEIGHTS) -> str:
@@ -142,4 +145,4 @@ def sealed(home: Path, facts: dict[str, Any], name: str = WEIGHTS) -> str:
 
 def remedy(error: OSError) -> str:
     """Return what to do about a part of a model that the system does not hand out."""
-    return "make it readable" if isinstance(error, PermissionError) else "train the model again"
+    return "make it readable" if isinstance(error, PermissionError) else AGAIN

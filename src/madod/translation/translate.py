@@ -53,7 +53,7 @@ def save(translate: Translate, path: Path) -> None:
 
 def load(path: Path, compute: Compute = PLAIN) -> Translate:
     """Read G back, frozen."""
-    tensors, facts = read_tensors(path)
+    tensors, facts = read_tensors(path, remedy="delete it, and it is made again")
     translate = Translate(Architecture(**json.loads(facts["architecture"])), compute)
     translate.load_state_dict(tensors)
     return translate
