@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from madod.benchmark.record import RunSpec
+from madod.benchmark.rescore import ship
 from madod.benchmark.run import hparams, run
 from madod.data.base import Domain, DomainDataset
 from madod.data.images import BadImage
@@ -132,6 +133,24 @@ def test_a_model_that_is_written_over_is_the_old_or_the_new_one_at_any_moment(ou
             break
     assert seen == sorted(seen)  # first the old one, then the new one
     assert {"erm", "madod"} == set(seen)
+
+
+def test_saved_back_into_a_run_s_folder_it_is_the_run_s_model(outcomes, tmp_path):
+    home = Path(shutil.copytree(outcomes["erm", "ddu"][0], tmp_path / "run"))
+    names = sorted(file.relative_to(home) for file in home.rglob("*"))
+    model = load(home)
+    moved = model.set_threshold(keep=0.5)
+    model.save(home)
+    assert load(home).threshold == load(home / "model").threshold == moved
+    ship(home, "energy")
+    assert load(home).card.detector == "energy"
+    assert sorted(file.relative_to(home) for file in home.rglob("*")) == names
+
+
+@pytest.mark.parametrize("inner", ["", "model"])
+def test_a_model_is_not_saved_where_a_file_is(inner, copy):
+    with pytest.raises(InputError, match=r"model\.json is a file: name a folder"):
+        load(copy).save(str(copy / "model.json" / inner))
 
 
 def dying(act, left):

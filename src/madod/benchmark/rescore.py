@@ -25,7 +25,7 @@ def ship(folder: Path, name: str) -> Model:
     model, result = load(folder), evaluate_stored(load_outputs(folder / "outputs.safetensors"), [name])
     card = replace(unchecked(model.card, name), detector=name, threshold=result.thresholds[name])
     model = Model(model.net, result.detectors[name], card, result.held[name], model.gallery)
-    model.save(folder / "model")
+    model.save(folder)
     return model
 
 

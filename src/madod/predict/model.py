@@ -181,7 +181,10 @@ class Model:
         return self.gallery.neighbours(features, k, self.classes, self.card.domains)
 
     def save(self, folder: Path | str) -> None:
-        """Write the weights, the gallery and, last, `model.json` with the checksums of all."""
+        """Write the weights, the gallery and, last, `model.json` with the checksums of all.
+
+        In the folder of a run it takes the place of the run's model, which is whole until the new one is.
+        """
         parts = saved.Parts(self.net, self.detector, self.card, self.held_scores, self.gallery)
         self.card = saved.write(Path(folder), parts)
 

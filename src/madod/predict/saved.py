@@ -36,8 +36,12 @@ class Parts(NamedTuple):
 def write(folder: Path, parts: Parts) -> Card:
     """Write the weights, the gallery and, last, `model.json` with the checksums of all; return what that says.
 
-    A model that lies there is read, whole, until the new one is whole.
+    A model that lies there is read, whole, until the new one is whole; in a run's folder that is the run's.
     """
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{there} is a file: name a folder for the model")
+    folder = home_of(folder) if (latest(home_of(folder)) / FACTS).exists() else folder
     settle(folder)
     home = folder / NEW if (folder / FACTS).exists() else folder
     tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
@@ -65,10 +69,14 @@ def settle(folder: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
 
 
+def home_of(folder: Path) -> Path:
+    """Return where the model is: in a folder of its own, or else in that of a run."""
+    return folder if (folder / FACTS).exists() else folder / "model"
+
+
 def read(folder: Path | str) -> Parts:
     """Read what `write` wrote into a model's own folder, or that of the run that made it."""
-    home = Path(folder)
-    home = latest(home if (home / FACTS).exists() else home / "model")
+    home = latest(home_of(Path(folder)))
     card = read_card(home, folder)
     tensors, _ = read_tensors(home / WEIGHTS)
     try:
