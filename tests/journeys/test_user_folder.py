@@ -15,6 +15,8 @@ import pytest
 from PIL import Image
 
 from madod.cli.main import main
+from madod.cli.predict import written
+from madod.predict import Prediction
 
 DOMAINS = ("night shots", "рисунки", "写真")
 CLASSES = ("big dog", "star", "кот", "魚")
@@ -150,12 +152,19 @@ def test_a_folder_as_csv_and_as_a_table_says_the_same(trained, pictures, here):
     assert list(rows[0]) == FIELDS
     for row, full in zip(rows, expected, strict=True):
         assert (row["path"], row["label"]) == (full["path"], full["label"])
-        assert float(row["score"]) == pytest.approx(full["score"], abs=1e-4)
+        assert [float(row[field]) for field in FIELDS[2:5]] == [full[field] for field in FIELDS[2:5]]
         assert row["unknown"] == str(full["unknown"])
     table = here("predict", trained[0], pictures).out.splitlines()
     assert table[0].split() == FIELDS
     assert len(table) == 97
     assert all(full["path"] in line and full["label"] in line for line, full in zip(table[1:], expected, strict=True))
+
+
+def test_a_table_tells_small_scores_from_a_small_threshold():
+    row = written(Prediction("a.png", "кот", 0.99984, 0.00016423, 0.00015987, True), "table")
+    assert row.split() == ["a.png", "кот", "0.9998", "0.0001642", "0.0001599", "True"]
+    row = written(Prediction("a.png", "кот", 0.5, -12.345678, 0.0, False), "table")
+    assert row.split() == ["a.png", "кот", "0.5000", "-12.3457", "0", "False"]
 
 
 def test_predict_says_what_it_left_out_and_how_many_it_called_unknown(trained, pictures, tmp_path, here, caplog):

@@ -31,7 +31,7 @@ class Predict:
     """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
     files on standard input, one a line."""
     format: Literal["table", "csv", "json"] = "table"
-    """table for people, csv, or json: one object a line."""
+    """table for people, with rounded numbers; csv, or json: one object a line."""
     gallery: Annotated[Path | None, left_open("FILE.html")] = None
     """Also write a page with the pictures, the most unknown first: the 500 with the highest and the 500 with the
     lowest scores where there are more than 1000."""
@@ -146,7 +146,15 @@ def written(answer: "Prediction", style: str) -> str:
     """Return a prediction as a line of the chosen form."""
     if style == "json":
         return json.dumps(answer._asdict(), ensure_ascii=False) + "\n"
-    return line([f"{part:.4f}" if isinstance(part, float) else str(part) for part in answer], style)
+    shown = short if style == "table" else str
+    return line([shown(part) for part in answer], style)
+
+
+def short(part: object) -> str:
+    """Return a number in four decimals, or in four digits where those would be mostly noughts; a word as it is."""
+    if not isinstance(part, float):
+        return str(part)
+    return f"{part:.4f}" if abs(part) >= 0.1 else f"{part:.4g}"
 
 
 def line(fields: Sequence[str], style: str) -> str:
