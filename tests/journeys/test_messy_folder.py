@@ -223,6 +223,11 @@ def test_patterns_and_a_list_on_standard_input(trained, home, here, monkeypatch,
     assert [line.split(",")[0] for line in listed.out.splitlines()[1:]] == [str(file) for file in files]
     refused(here("predict", home / "out", tmp_path / "*.png"), "nothing is called", "*.png")
     refused(here("predict", home / "out", "-", "-"), "standard input", "once")
+    refused(here("predict", home / "out", files[0], ""), "a name is empty", "name a file or a folder")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\n")))
+    empty = here("predict", home / "out", "-")
+    refused(empty, "standard input lists no pictures")
+    assert empty.out == ""
 
 
 def test_another_share_may_be_kept(trained, home, here):

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -61,6 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     files = pictures(how.paths)
     chosen = shown_by(how.gallery)
     model = loaded(how)
+    first = next(files, None)
+    if first is None:
+        raise InputError("standard input lists no pictures: give it their names, one a line")
     bad: list[BadImage] = []
     total = flagged = 0
     report = counted(how.quiet)
@@ -68,7 +72,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
-    for total, answer in enumerate(model.predict_iter(files), 1):
+    for total, answer in enumerate(model.predict_iter(chain([first], files)), 1):
         if isinstance(answer, tuple):
             sys.stdout.write(written(answer, how.format))
             flagged += answer.unknown
