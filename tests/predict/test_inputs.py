@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from madod.data.images import BadImage
+from madod.errors import InputError
 from madod.predict import BATCH, Prediction
 from madod.predict.examine import FAR
 from tests.predict.toy import CLASSES, files, images, toy_model
@@ -150,8 +151,11 @@ def test_the_threshold_follows_the_share_that_is_kept(model):
     for wrong in (0, 1.5, -1):
         with pytest.raises(ValueError, match="share"):
             model.set_threshold(keep=wrong)
-    with pytest.raises(ValueError, match="number"):
-        model.threshold = float("nan")
+    with pytest.raises(InputError, match="keep cannot be 'a': it has to be a number"):
+        model.set_threshold(keep="a")
+    for wrong in (float("nan"), "a", None):
+        with pytest.raises(InputError, match="number"):
+            model.threshold = wrong
 
 
 def test_without_held_out_scores_no_share_can_be_kept():

@@ -25,6 +25,7 @@ from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
 from madod.fitting.prepare import Ready, prepare
 from madod.fitting.strangers import Strangers, scored
+from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
@@ -130,6 +131,9 @@ def fit(
     where = device_named(device)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
+    size, steps = taken("size", int | None, size), taken("steps", int | None, steps)
+    translate_steps = taken("translate_steps", int | None, translate_steps)
+    seed, split_seed = taken("seed", int, seed), taken("split_seed", int, split_seed)
     one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[algorithm].Config)))
     own = folder if isinstance(folder, Path) else None  # "digits" is the dataset, Path("digits") the folder
     ready = prepare(

@@ -13,6 +13,7 @@ from madod.data.images import BadImage, Pixels
 from madod.detectors.base import Detector
 from madod.errors import InputError
 from madod.evaluation.threshold import KEEP, threshold
+from madod.kinds import taken
 from madod.predict import saved
 from madod.predict.card import Card, Checked
 from madod.predict.examine import Examined, examine
@@ -78,9 +79,13 @@ class Model:
 
     @threshold.setter
     def threshold(self, value: float) -> None:
-        if math.isnan(value):
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
             raise InputError("a threshold is a number, and this one is not: take one from the scores of pictures")
-        self.card = replace(self.card, threshold=float(value))
+        self.card = replace(self.card, threshold=number)
 
     def set_threshold(self, keep: float = KEEP) -> float:
         """Set the threshold so that this share of held-out training pictures passes as known, and return it.
@@ -94,7 +99,7 @@ class Model:
         """
         if self.held_scores is None:
             raise InputError("the model was saved without the scores of held-out pictures: train it again")
-        self.threshold = threshold(self.held_scores, keep)
+        self.threshold = threshold(self.held_scores, taken("keep", float, keep))
         return self.threshold
 
     def to(self, device: torch.device | str) -> Self:
