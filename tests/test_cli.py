@@ -165,19 +165,18 @@ def test_quick_answers_import_nothing_heavy(words):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def replaced(monkeypatch, error: BaseException) -> None:
-    """Make `madod list` fail in this way."""
+def replaced(monkeypatch, error: BaseException, verb: str = "list") -> None:
+    """Make a verb fail in this way."""
 
     def fail(arguments: object) -> int:
         raise error
 
-    monkeypatch.setattr(importlib.import_module("madod.cli.list"), "main", fail)
+    monkeypatch.setattr(importlib.import_module(f"madod.cli.{verb}"), "main", fail)
 
 
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (KeyboardInterrupt(), 130, "stopped; a training goes on from its last checkpoint"),
         (OSError(28, "No space left on device", "a/b"), 2, "the disk is full at a/b"),
         (PermissionError(13, "Permission denied", "a/b"), 2, "the system refused at a/b: Permission denied"),
         (MemoryError(), 2, "not enough memory"),
@@ -190,6 +189,15 @@ def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, 
     err = capsys.readouterr().err
     assert said in err
     assert err.strip().count("\n") == 0
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_was_interrupted_says_what_is_left_of_it(monkeypatch, capsys, verb):
+    replaced(monkeypatch, KeyboardInterrupt(), verb)
+    assert main([verb]) == 130
+    resumed = "; a training goes on from its last checkpoint with the same command"
+    left = {"predict": "; what is printed so far stands"} | dict.fromkeys(("train", "demo"), resumed)
+    assert capsys.readouterr().err == f"\nmadod: stopped{left.get(verb, '')}\n"
 
 
 @pytest.mark.parametrize("error", [KeyError("a bug"), RuntimeError("written-to tensor: a single memory location.")])

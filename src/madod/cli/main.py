@@ -27,6 +27,10 @@ VERBS = {
     "cache": "show what the cache of pictures, generators and weights holds, or empty it",
 }
 
+RESUMED = "; a training goes on from its last checkpoint with the same command"
+STOPPED = {"train": RESUMED, "demo": RESUMED, "predict": "; what is printed so far stands"}
+"""What is left of a verb that was interrupted, where something is; a sweep says it itself."""
+
 HELP = """madod: image classifiers that keep working in domains they have never seen,
 and say so when they are shown a class they have never seen.
 
@@ -43,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = answer(list(sys.argv[1:] if arguments is None else arguments))
+        code = answer(words)
         sys.stdout.flush()  # a reader who left is noticed here, not when the program ends
         return code
     except InputError as error:
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing is lost
         return 0
     except KeyboardInterrupt:
-        sys.stderr.write("\nmadod: stopped; a training goes on from its last checkpoint with the same command\n")
+        sys.stderr.write(f"\nmadod: stopped{STOPPED.get(next(iter(words), ''), '')}\n")
         return 130
     except OSError as error:
         return refuse(system_sentence(error))
