@@ -295,7 +295,7 @@ def test_a_run_that_breaks_down_before_its_first_checkpoint_leaves_none(tmp_path
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     fit(Line(), tmp_path, 10)
     kept = (tmp_path / CHECKPOINT).read_bytes()
-    with pytest.raises(InputError, match=r"belongs to a run with other settings: .* choose another") as refusal:
+    with pytest.raises(InputError, match=r"a run with other settings or pictures: .* choose another") as refusal:
         fit(Line(), tmp_path, 10, identity="another")
     assert str(tmp_path / CHECKPOINT) in str(refusal.value)
     assert (tmp_path / CHECKPOINT).read_bytes() == kept

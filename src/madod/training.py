@@ -175,7 +175,9 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     except (KeyError, ValueError) as error:
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
     if facts["identity"] != identity:
-        raise InputError(f"{file} belongs to a run with other settings: delete its folder, or choose another")
+        raise InputError(
+            f"{file} belongs to a run with other settings or pictures: delete its folder, or choose another"
+        )
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():

@@ -329,6 +329,7 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--detector", "enery"], ["no detector 'enery'", "did you mean 'energy'?"]),
         (["--backbone", "resnet81"], ["no backbone 'resnet81'", "did you mean 'resnet18'?"]),
         (["--device", "abacus"], ["no device 'abacus'", "use cpu"]),
+        (["--root", "."], ["my pictures is a folder of your own, which takes no --root: leave it out"]),
     ],
     ids=lambda value: " ".join(value) if value[0].startswith("--") else "",
 )

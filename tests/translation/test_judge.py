@@ -77,7 +77,9 @@ def test_the_refusal_names_both_and_what_to_type():
     with pytest.raises(InputError) as refusal:
         gate(Judgement(0.1, 0.05, 10, 1.0), Bounds())
     said = str(refusal.value)
-    for word in ("retention is 0.10", "diversity is 0.05", "(translate_steps)", "(translate augment)", "(waive_gate)"):
+    for word in ("retention is 0.10", "diversity is 0.05", "(--translate-steps N)", "(--translate augment)"):
+        assert word in said
+    for word in ("(--waive-gate)", "translate_steps = N", 'translate = "augment"', "waive_gate = true"):
         assert word in said
     assert "\n" not in said
 

@@ -54,6 +54,8 @@ def open_dataset(name: str, how: Opening, progress: Callable[[str, int, int], No
         raise InputError(f"there is no folder {own}, and no dataset of that name{close}; there are: {', '.join(known)}")
     if own is None and how.root is None and any(map(is_picture, Path(name).glob("*/*/*"))):
         log.warning("%s is the dataset of that name, not the folder of pictures here: that one is ./%s", name, name)
+    if own is None and name not in DATASETS and Path(name).is_dir():
+        raise InputError(f"{name} is a folder of your own, which takes no --root: leave it out")
     make: Any = DATASETS["folder" if own else name]
     takes, root = inspect.signature(make).parameters, own or how.root
     if "root" in takes and root is None:

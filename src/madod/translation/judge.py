@@ -83,7 +83,7 @@ def domain_distance(pool: Pool, pairs: int = 512) -> float:
     if distance == 0:
         raise InputError(
             f"the {len(pool)} held-out source images are too few or too alike to judge a generator by: "
-            "add images, or do without it (translate augment)"
+            'add images, or do without it with --translate augment (in a plan: translate = "augment")'
         )
     return distance
 
@@ -94,7 +94,8 @@ def gate(judgement: Judgement, bounds: Bounds) -> None:
     if failures:
         raise InputError(
             f"the generator is not usable: {' and '.join(failures)} on held-out source images; "
-            "train it longer (translate_steps), do without it (translate augment), or accept it (waive_gate)"
+            "train it longer (--translate-steps N), do without it (--translate augment), or accept it (--waive-gate); "
+            'in a plan: translate_steps = N, translate = "augment", waive_gate = true'
         )
 
 
