@@ -106,6 +106,8 @@ def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys)
     assert "a model has one detector, and 2 are named" in capsys.readouterr().err
     assert load(out).card.detector == before.card.detector != "knn"
     assert main(["rescore", str(out), "knn", "--ship"]) == 0
+    said = f"{out / 'report.html'} still shows the model as it was trained: the same madod train with --detector knn"
+    assert said in capsys.readouterr().out
     after, record = load(out), json.loads((out / "record.json").read_text())
     assert (after.card.detector, after.threshold) == ("knn", pytest.approx(record["thresholds"]["knn"]))
     assert after.set_threshold() == pytest.approx(after.card.threshold)  # held-out scores are the new detector's
@@ -118,3 +120,8 @@ def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys)
     assert answer.threshold == after.threshold
     assert np.isfinite(answer.score)
     assert len(after.held_scores) == len(stored.y["val"])
+    made, anew = (out / "record.json").read_bytes(), "<dt>detector</dt><dd>knn</dd>"
+    assert anew not in (out / "report.html").read_text(encoding="utf-8")
+    assert main(["train", "digits", "--out", str(out), "--cache", str(tmp_path), *steps, "--detector", "knn"]) == 0
+    assert anew in (out / "report.html").read_text(encoding="utf-8")
+    assert (out / "record.json").read_bytes() == made

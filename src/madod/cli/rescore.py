@@ -49,6 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 def measure(how: Rescore) -> None:
     """Add the detectors to a run that is in our hands."""
     from madod.benchmark.rescore import rescore, ship
+    from madod.fitting.page import FILE
 
     record = rescore(how.run, how.detectors)
     for name in how.detectors:
@@ -58,3 +59,8 @@ def measure(how: Rescore) -> None:
     if how.ship:
         ship(how.run, how.detectors[0])
         sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
+        if (page := how.run / FILE).exists():
+            sys.stdout.write(
+                f"{page} still shows the model as it was trained: the same madod train with --detector "
+                f"{how.detectors[0]} writes it anew and trains nothing\n"
+            )
