@@ -59,6 +59,21 @@ def test_devices_have_names():
     assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
+@pytest.mark.parametrize("name", ["meta", "hpu", "vulkan", "abacus", torch.device("meta")])
+def test_a_device_that_cannot_compute_is_refused_with_those_that_can(name, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(madod.InputError) as refusal:
+        device_named(name)
+    assert str(refusal.value) == f"there is no device '{name}' here: use cpu or cuda:0 or cuda:1"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_of_a_missing_gpu_the_reason_is_told():
+    with pytest.raises(madod.InputError, match=r"^there is no device 'cuda' here \([^\n]+\): use cpu"):
+        device_named("cuda")
+
+
 @pytest.mark.parametrize("middle", [40, 60], ids=["tiny", "larger"])
 @pytest.mark.parametrize("named", [True, False], ids=["folder --root", "path"])
 def test_data_decodes_once_what_training_reads(middle, named, tmp_path, capsys):
@@ -133,6 +148,14 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     with pytest.raises(madod.InputError, match=r"lies among the pictures in .*: choose a folder outside"):
         madod.fit(pictures, out=pictures / inner, cache=tmp_path, algorithm="erm", steps=2)
     assert sorted(pictures.rglob("*")) == before
+
+
+@pytest.mark.parametrize("inner", ["", "model"])
+def test_a_file_is_no_folder_for_a_model(inner, pictures, tmp_path):
+    (tmp_path / "photo.png").write_bytes(b"kept")
+    with pytest.raises(madod.InputError, match=r"photo\.png is a file: name a folder to write into"):
+        madod.fit(pictures, out=str(tmp_path / "photo.png" / inner), cache=tmp_path, algorithm="erm", steps=1)
+    assert (tmp_path / "photo.png").read_bytes() == b"kept"
 
 
 def test_the_name_of_a_dataset_is_the_dataset_whatever_folder_lies_here(pictures, tmp_path, monkeypatch, caplog):
