@@ -39,6 +39,13 @@ def whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def refuse_file(folder: Path) -> None:
+    """Refuse a folder to write into that is a file, or would lie below one."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"{there} is a file: name a folder to write into")
+
+
 def write_json(path: Path, facts: Any) -> None:
     """Write facts as JSON."""
     with whole(path) as part:

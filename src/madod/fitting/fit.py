@@ -29,6 +29,7 @@ from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
+from madod.storage import refuse_file
 from madod.training import Progress, silent
 
 
@@ -60,6 +61,7 @@ def carry_out(
     folder of pictures that show nothing known: they are only scored, by the finished model.
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
+    refuse_file(out)
     refuse_another(spec, out)
     _refuse_inside(ready.dataset, out)
     names = tuple(dict.fromkeys((*THREE, *([detector] if detector else []))))

@@ -18,7 +18,7 @@ from madod.models.classifier import Setting, no_translate
 from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
-from madod.storage import read_tensors, under, whole, write_tensors
+from madod.storage import read_tensors, refuse_file, under, whole, write_tensors
 
 HELD = "held.scores"
 
@@ -38,9 +38,7 @@ def write(folder: Path, parts: Parts) -> Card:
 
     A model that lies there is read, whole, until the new one is whole; in a run's folder that is the run's.
     """
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    if not there.is_dir():
-        raise InputError(f"{there} is a file: name a folder for the model")
+    refuse_file(folder)
     folder = home_of(folder) if (latest(home_of(folder)) / FACTS).exists() else folder
     settle(folder)
     home = folder / NEW if (folder / FACTS).exists() else folder
