@@ -131,11 +131,14 @@ def test_what_not_to_rely_on_stands_in_the_last_words_the_page_and_the_model(tra
         assert f"<b>Warning</b>: {sentence}." in page
 
 
-def test_whoever_uses_the_model_is_told_too(trained, home, here):
+def test_whoever_uses_the_model_is_told_too(trained, home, here, tmp_path):
     model, picture = load(home / "out"), next((home / "pictures" / "road" / "owl").iterdir())
-    said = here("predict", home / "out", picture)
+    said = here("predict", home / "out", picture, "--gallery", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert model.check is not None
+    assert model.check.warnings
     for sentence in model.check.warnings:
+        assert f"own check warns</b>: {sentence}." in page.partition("All pictures")[0]
         assert f"of this model's own check: {sentence}\n" in said.err
     assert "own check" not in here("predict", home / "out", picture, "--quiet").err
 

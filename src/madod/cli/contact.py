@@ -42,7 +42,10 @@ class Chosen:
         joined = self.pictures <= 2 * MOST
         highest = [tile(answer) for answer in [*high.values(), *(answer for _, answer in ranked if joined)]]
         lowest = [] if joined else [tile(answer) for _, answer in ranked]
-        sheet = Sheet(str(name), model.card.detector, model.threshold, self.pictures, self.flagged, highest, lowest)
+        sheet = Sheet(
+            str(name), model.card.detector, model.threshold, self.pictures, self.flagged, highest, lowest,
+            model.card.warnings,
+        )  # fmt: skip
         with whole(file) as part:
             part.write_text(contact_sheet(sheet), encoding="utf-8", errors="backslashreplace")
 

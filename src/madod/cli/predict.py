@@ -41,7 +41,7 @@ class Predict:
     device: str = "cpu"
     """cpu, cuda, or auto."""
     quiet: Switch = False
-    """Say nothing of how far it is, nor what the model's own check warned of."""
+    """Say nothing of how far it is, nor what the model's own check warned of; a page of --gallery has it at its top."""
 
 
 ABOUT = """Label pictures with a trained model.

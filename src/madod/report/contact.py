@@ -35,6 +35,8 @@ class Sheet(NamedTuple):
     highest: Sequence[Tile]
     lowest: Sequence[Tile]
     """Also from the highest score down; empty where `highest` holds all."""
+    warnings: Sequence[str]
+    """What the model's own check says not to rely on."""
 
 
 def contact_sheet(sheet: Sheet) -> Markup:
@@ -43,6 +45,7 @@ def contact_sheet(sheet: Sheet) -> Markup:
     return document(
         "What the model says of these pictures",
         tag("h1", "What the model says of these pictures"),
+        *(paragraph(tag("b", "This model's own check warns"), f": {sentence}.") for sentence in sheet.warnings),
         facts(
             {
                 "pictures": f"{sheet.pictures:,}",
