@@ -20,6 +20,11 @@ def test_it_says_where_it_is_warns_when_others_can_reach_it_and_ends_at_once(fol
         assert "open it in a browser" in server.said
         answered = httpx.get(f"http://127.0.0.1:{server.port}/health", headers={"host": "a.name"})
         assert answered.status_code == 200
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as client:
+            for address in ("/", "/health", "/model", "/metrics", "/similar/0.png", "/openapi.json", "/predict", "/no"):
+                head, whole = client.head(address), client.get(address)  # one connection: a body would be in the way
+                assert (head.status_code, head.content) == (whole.status_code, b"")
+                assert head.headers["content-type"] == whole.headers["content-type"]
         server.process.send_signal(signal.SIGINT)
         _, errors = server.process.communicate(timeout=30)
     assert server.process.returncode == 0

@@ -46,7 +46,8 @@ class Front:
         if self.hosts is not None and host(scope) not in self.hosts:
             sentence = "this server answers on this machine only: start it with --host to answer to other names"
             return await refuse(watched, 421, sentence)
-        return await self.app(scope, receive, watched)
+        asked = "GET" if scope["method"] == "HEAD" else scope["method"]  # of its answer the server leaves out the body
+        return await self.app({**scope, "method": asked}, receive, watched)
 
 
 def label(path: str) -> str:
