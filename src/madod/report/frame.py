@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from madod.benchmark.agenda import INNER
-from madod.benchmark.record import RECORD, lasting, no_record, read_record
+from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of
 from madod.report.planned import Asked, with_asked
@@ -66,7 +66,8 @@ def _read(file: Path) -> dict[str, Any]:
     """Return what tables need of one record; refuse a file that is none, by its name."""
     facts = read_record(file.parent)
     try:
-        spec, metrics = facts["spec"], facts["metrics"]
+        spec = {"precision": RunSpec.precision} | facts["spec"]  # which the first records do not name
+        metrics = facts["metrics"]
         settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
         settings["hparams"] = lasting(settings.get("hparams", {}))
         return {
