@@ -89,13 +89,11 @@ SETTINGS = {
     ),
     "all classes": Trial("madod", 300, PLAIN),
     "all classes, restyled": Trial("madod", 300, RESTYLED),
-    "all classes, restyled, margins -10 and -8, weight 0.01": Trial(
-        "madod", 300, RESTYLED | {"margin_in": -10.0, "margin_out": -8.0, "margin": 0.01}
-    ),
     "all classes, restyled, 2 tasks, 600 steps": Trial("madod", 600, RESTYLED | {"tasks": 2}),
-    "all classes, restyled, weight 3": Trial("madod", 300, RESTYLED | {"all_class": 3.0}),
-    "all classes, restyled, without R_OOD": Trial("madod", 300, RESTYLED | {"margin": 0.0}),
-    "all classes, without R_GI": Trial("madod", 300, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
+    "all classes, restyled, 1 task, 1200 steps": Trial("madod", 1200, RESTYLED | {"tasks": 1}),
+    "all classes, restyled, weight 3, 1 task, 1200 steps": Trial(
+        "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0}
+    ),
     "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
 }
 
