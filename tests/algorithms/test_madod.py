@@ -246,3 +246,8 @@ def test_a_method_that_restyles_without_having_asked_for_g_is_told_so():
     learner.setting = learner.setting._replace(translate=no_translate)
     with pytest.raises(InputError, match="let its needs_translate return True"):
         learner.objective(tasks())
+
+
+def test_compiling_pays_after_as_many_tasks_however_they_are_spread_over_steps():
+    assert MADOD.compile_from(MadodConfig(tasks=4)) == 700
+    assert MADOD.compile_from(MadodConfig(tasks=1)) == 2800

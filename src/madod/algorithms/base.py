@@ -70,9 +70,6 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compile_from: ClassVar[float] = math.inf
-    """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
-    """
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -92,6 +89,14 @@ class Algorithm(nn.Module, ABC):
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: a network of the shape that ships, unless the method wants another."""
         return self.shell(setting)
+
+    @classmethod
+    def compile_from(cls, config: Any) -> float:
+        """Return the steps from which compiling its backbone passes pays: all of one shape, differentiated once.
+
+        docs/performance.md has the measurements.
+        """
+        return math.inf
 
     @classmethod
     def needs_translate(cls, config: Any) -> bool:

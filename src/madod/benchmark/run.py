@@ -1,6 +1,7 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -89,13 +90,16 @@ def run(
         return recalled(spec, parts, data, out, ship)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
-    config, how = method.Config(**spec.hparams), fastest.over(spec.steps, least=method.compile_from, insist=compiled)
+    config = method.Config(**spec.hparams)
+    least = method.compile_from(config)
+    how = fastest.over(spec.steps, least=least, insist=compiled)
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
             made = translator(
                 spec, dataset, parts, weights, fastest,
+                least=least if least < math.inf else WORTH_RESTYLING,
                 compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
             )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
@@ -228,18 +232,22 @@ def translator(
     weights: Weights | None,
     how: Compute,
     *,
+    least: float,
     compiled: bool,
     cache: Path,
     progress: Progress,
     waive: bool,
 ) -> Generator:
-    """Return G, or plain augmentation where the spec asks for the control."""
+    """Return G, or plain augmentation where the spec asks for the control.
+
+    `least` is how many of the method's steps make compiling the restyling pay.
+    """
     if spec.translate == "augment":
         return plain(dataset.augmentation)
     return generator(
         parts, Examiner(spec.backbone, dataset.augmentation, weights),
         steps=spec.translate_steps, cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
-        restyling=how.over(spec.steps, least=WORTH_RESTYLING, insist=compiled),
+        restyling=how.over(spec.steps, least=least, insist=compiled),
     )  # fmt: skip
 
 
