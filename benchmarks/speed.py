@@ -61,14 +61,14 @@ def seconds(work: Callable[[], object], device: torch.device, *, turns: int, war
 
 
 @contextmanager
-def peak(device: torch.device, row: dict[str, float]) -> Iterator[None]:
-    """Note the GPU memory that was taken at the most."""
+def peak(device: torch.device, row: dict[str, float], stage: str) -> Iterator[None]:
+    """Note the GPU memory that a stage took at the most."""
     if device.type != "cuda":
         yield
         return
     torch.cuda.reset_peak_memory_stats()
     yield
-    row["GiB"] = torch.cuda.max_memory_allocated() / 2**30
+    row[f"{stage.split(',')[0]}, GiB"] = torch.cuda.max_memory_allocated() / 2**30
 
 
 def step(algorithm: str, source: Pool, way: Compute, backbone: str, turns: int) -> float:
@@ -125,7 +125,7 @@ def measure(device: torch.device, out: Path | None, ways: list[str]) -> dict[str
         }
         for stage, work in stages.items():
             began = time.perf_counter()
-            with peak(device, row):
+            with peak(device, row, stage):
                 row[stage] = work()
             print(f"{name}: {stage} {row[stage]:.4g} (whole stage {time.perf_counter() - began:.0f} s)", flush=True)
             if out is not None:

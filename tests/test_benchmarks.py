@@ -181,10 +181,14 @@ def test_the_table_of_the_choice_is_made_from_its_rows():
 def test_the_plans_of_pacs_run_what_was_chosen():
     choice, home = program("pacs_choice"), FOLDER.parent
     declared = json.loads((home / "results" / "pacs" / "main" / "detector.json").read_text(encoding="utf-8"))
-    for file, methods, hidden in (("pacs", {"madod", "erm"}, set(choice.HIDDEN)), ("ablation", {"madod"}, {"person"})):
+    for file, methods, unseen, hidden in (
+        ("pacs", {"madod", "erm"}, choice.DOMAINS, choice.HIDDEN),
+        ("ablation", {"madod"}, choice.DOMAINS, ["person"]),
+        ("cell", {"madod"}, ["photo"], ["person"]),
+    ):
         plan, _ = load_plan(home / "plans" / f"{file}.toml")
         planned = [(block, *cell) for block in plan.datasets for cell in product(block.test_domains, block.unknown)]
-        assert {tuple(cell) for _, *cell in planned} == set(product(choice.DOMAINS, hidden))
+        assert {tuple(cell) for _, *cell in planned} == set(product(unseen, hidden))
         for (block, *cell), method in product(planned, methods & set(plan.algorithms)):
             trial = choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]]
             given = {**plan.hparams.get(method, {}), **block.hparams.get(method, {})}
