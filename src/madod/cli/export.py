@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from madod.cli.arguments import left_open, parse
+from madod.cli.arguments import parse
+from madod.cli.using import Using
 
 ABOUT = """Write a trained model as one ONNX file that runs without madod.
 
@@ -18,16 +19,12 @@ hold classes, threshold, detector, size and what the model's own check warned of
 file is asked before it is kept, and kept only if it answers as the model does."""
 
 
-@dataclass(frozen=True)
-class Export:
+@dataclass(frozen=True, kw_only=True)
+class Export(Using):
     """Which model, and where to write it."""
 
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Folder of a trained model, as `madod train --out` makes it."""
     out: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUT.onnx")]
     """The file to write."""
-    keep: Annotated[float | None, left_open("SHARE")] = None
-    """Share of known pictures that the threshold should let pass, such as 0.99; as trained (0.95) unless given."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,11 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Export, arguments, "export", ABOUT)
     from madod.export import export
     from madod.export.check import PICTURES, TOLERANCE
-    from madod.predict import load
 
-    model = load(how.model)
-    if how.keep is not None:
-        model.set_threshold(how.keep)
+    model = how.loaded()
     compared = export(model, how.out)
     size, card = how.out.stat().st_size, model.card
     sys.stdout.write(

@@ -18,6 +18,7 @@ VERBS = {
     "data": "fetch or check a known dataset, compare its counts, and decode it once",
     "train": "train on your own folder of pictures, or on a known dataset",
     "predict": "label pictures with a trained model and flag what it does not know",
+    "evaluate": "measure a trained model on pictures whose classes you know",
     "serve": "put a trained model behind HTTP: a page to drop pictures on, and an interface for programs",
     "export": "write a trained model as one ONNX file that runs without madod",
     "bench": "carry a plan of many runs through, look at it, and make its tables",

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import Switch, left_open, parse, torch_device
+from madod.cli.arguments import Switch, left_open, parse
 from madod.cli.inputs import pictures
+from madod.cli.using import Using
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
     from madod.predict import Model, Prediction
 
 
-@dataclass(frozen=True)
-class Predict:
+@dataclass(frozen=True, kw_only=True)
+class Predict(Using):
     """What to label, with which model, and how to print it."""
 
-    model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
-    """Folder of a trained model, as `madod train --out` makes it."""
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
     """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
     files on standard input, one a line."""
@@ -36,8 +35,6 @@ class Predict:
     gallery: Annotated[Path | None, left_open("FILE.html")] = None
     """Also write a page with the pictures, the most unknown first: the 500 with the highest and the 500 with the
     lowest scores where there are more than 1000."""
-    keep: Annotated[float | None, left_open("SHARE")] = None
-    """Set the threshold so that this share of the pictures held out in training passes as known; 0.95 in training."""
     device: str = "cpu"
     """cpu, cuda, or auto."""
     quiet: Switch = False
@@ -61,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
     files = pictures(how.paths)
     chosen = shown_by(how.gallery)
-    model = loaded(how)
+    model = how.loaded(how.device)
     first = next(files, None)
     if first is None:
         raise InputError("standard input lists no pictures: give it their names, one a line")
@@ -101,16 +98,6 @@ def summary(model: "Model", flagged: int, done: int) -> str:
         return told
     wrongly = float((model.held_scores > model.threshold).float().mean())
     return f"{told}; of known ones in the training domains it is {wrongly:.0%}"
-
-
-def loaded(how: Predict) -> "Model":
-    """Return the model, where and with the threshold that the command says."""
-    from madod.predict import load
-
-    model = load(how.model)
-    if how.keep is not None:
-        model.set_threshold(how.keep)
-    return model.to(torch_device(how.device))
 
 
 def shown_by(gallery: Path | None) -> "Chosen | None":

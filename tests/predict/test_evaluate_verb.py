@@ -1,0 +1,76 @@
+"""`madod evaluate` and the threshold that a command sets, against what Python says of the same model."""
+
+import json
+
+import pytest
+
+from madod.cli.evaluate import row
+from madod.cli.main import main
+from madod.predict.findings import Measures
+from tests.predict.toy import files, toy_model
+
+
+@pytest.fixture
+def home(tmp_path):
+    toy_model().save(tmp_path / "model")
+    for domain in ("day", "night"):
+        for label in ("cat", "wolf"):
+            files(tmp_path / "pictures" / domain / label, 3)
+    return tmp_path
+
+
+def test_the_numbers_are_those_of_python(home, capsys):
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--format", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    found = toy_model().evaluate(home / "pictures")
+    assert said["overall"] == found.overall._asdict()
+    assert said["by_domain"] == {name: measures._asdict() for name, measures in found.by_domain.items()}
+    assert {(each["class"], each["label"]): each["pictures"] for each in said["confused"]} == found.confused
+    assert (said["unreadable"], said["threshold"]) == ([], 0.0)
+
+
+def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--threshold", "1e9"]) == 0
+    first, head, *lines = capsys.readouterr().out.splitlines()
+    assert first == "energy, threshold 1e+09"
+    assert head.split() == ["domain", "known", "accuracy", "pass", "unknown", "flagged", "AUROC"]
+    assert [line.split()[0] for line in lines[:3]] == ["day", "night", "all"]
+    assert all(line.split()[3] == "100.0" and line.split()[5] == "0.0" for line in lines[:3])
+
+
+def test_what_there_is_none_of_is_a_dash():
+    assert row("day", Measures(1200, 0, 0.5, 1.0, None, None)) == ("day", "1,200", "50.0", "100.0", "0", "-", "-")
+
+
+def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_counted(home, capsys):
+    broken = home / "pictures" / "day" / "cat" / "000.png"
+    broken.write_text("no picture", encoding="utf-8")
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--format", "json"]) == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["overall"]["known"] == 5
+    assert said.err.count(str(broken)) == 1
+
+
+def test_pictures_none_of_which_can_be_read_are_refused(home, capsys):
+    for file in (home / "pictures").rglob("*.png"):
+        file.write_text("no picture", encoding="utf-8")
+    assert main(["evaluate", str(home / "model"), str(home / "pictures")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(
+        f"madod: none of the 12 pictures in {home / 'pictures'} can be read; of the first: cannot"
+    )
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("score", "unknown"), [("1e9", False), ("-1e9", True)])
+def test_predict_takes_a_threshold_too(score, unknown, home, capsys):
+    assert main(["predict", str(home / "model"), str(home / "pictures"), "--format", "json", "--threshold", score]) == 0
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(each["unknown"], each["threshold"]) for each in said} == {(unknown, float(score))}
+
+
+def test_two_ways_to_set_the_threshold_are_one_too_many(home, capsys):
+    words = ["predict", str(home / "model"), str(home / "pictures"), "--threshold", "3", "--keep", "0.9"]
+    assert main(words) == 2
+    assert "--keep and --threshold both set the threshold: give one of them" in capsys.readouterr().err
