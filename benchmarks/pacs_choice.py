@@ -175,7 +175,7 @@ def work(job: Job) -> None:
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
         steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
-        way = how.over(steps, least=trial.method.compile_from(trial.config(job.average)))
+        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)))
         make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
         net = learner.deploy(first.source, rng)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
+from torch._dynamo.backends.common import aot_autograd
 
 from madod.algorithms.base import ALGORITHMS
 from madod.data.base import DATASETS
@@ -210,6 +211,28 @@ def test_training_leaves_the_global_generators_alone(name, tmp_path):
 def test_no_step_waits_for_the_device(name):
     text = getsource(sys.modules[ALGORITHMS[name].__module__])
     assert not re.search(r"\.item\(\)|\.tolist\(\)|float\(terms|\.cuda\(\)", text)
+
+
+@pytest.mark.parametrize("name", [name for name, method in ALGORITHMS.items() if method.compile_from < math.inf])
+def test_what_may_be_compiled_is_compiled_once_and_takes_the_same_steps(name):
+    trained = []
+    for compiled in (False, True):
+        torch._dynamo.reset()
+        graphs = []
+
+        def backend(graph, inputs, graphs=graphs):
+            graphs.append(graph)
+            return aot_autograd(fw_compiler=lambda each, _: each)(graph, inputs)
+
+        algorithm = toy_algorithm(name)
+        if compiled:
+            algorithm.net.featurizer.compile(backend=backend, dynamic=False)
+        batches = algorithm.batches(toy_pool(), np.random.default_rng(0))
+        for _ in range(3):
+            algorithm.update(next(batches))
+        trained.append(torch.cat([value.flatten() for value in algorithm.net.state_dict().values()]))
+    assert len(graphs) == 1
+    torch.testing.assert_close(*trained)
 
 
 @everyone

@@ -249,5 +249,5 @@ def test_a_method_that_restyles_without_having_asked_for_g_is_told_so():
 
 
 def test_compiling_pays_after_as_many_tasks_however_they_are_spread_over_steps():
-    assert MADOD.compile_from(MadodConfig(tasks=4)) == 700
-    assert MADOD.compile_from(MadodConfig(tasks=1)) == 2800
+    assert MADOD.compiling_pays(MadodConfig(tasks=4)) == 700
+    assert MADOD.compiling_pays(MadodConfig(tasks=1)) == 2800

@@ -24,6 +24,7 @@ class AlignmentConfig(BaseConfig):
 class AlignedFeatures(Algorithm):
     """Risk plus the mean distance between the features of source domains; a method says what distance."""
 
+    compile_from = 4000
     Config = AlignmentConfig
     config: AlignmentConfig
 

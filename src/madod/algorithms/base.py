@@ -70,6 +70,9 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
+    compile_from: ClassVar[float] = math.inf
+    """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
+    """
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -91,12 +94,9 @@ class Algorithm(nn.Module, ABC):
         return self.shell(setting)
 
     @classmethod
-    def compile_from(cls, config: Any) -> float:
-        """Return the steps from which compiling its backbone passes pays: all of one shape, differentiated once.
-
-        docs/performance.md has the measurements.
-        """
-        return math.inf
+    def compiling_pays(cls, config: Any) -> float:
+        """Return `compile_from`, or what else it is for a configuration."""
+        return cls.compile_from
 
     @classmethod
     def needs_translate(cls, config: Any) -> bool:

@@ -40,6 +40,7 @@ class IrmConfig(BaseConfig):
 class IRM(Algorithm):
     """Risk plus a penalty on how much rescaling the logits would help each domain alone [Arjovsky et al. 2019]."""
 
+    compile_from = 4000
     Config = IrmConfig
     config: IrmConfig
 

@@ -41,6 +41,7 @@ class MixupConfig(BaseConfig):
 class Mixup(Algorithm):
     """Cross-entropy on straight lines between images of different domains [Zhang et al. 2018; Yan et al. 2020]."""
 
+    compile_from = 4000
     Config = MixupConfig
     config: MixupConfig
 

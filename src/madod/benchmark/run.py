@@ -91,7 +91,7 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
-    least = method.compile_from(config)
+    least = method.compiling_pays(config)
     how = fastest.over(spec.steps, least=least, insist=compiled)
     method.check(config, parts.source)
     made: Generator | None = None
