@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -113,27 +114,35 @@ def listing(folder: Path) -> Listing:
 def pictures_below(folder: Path, *, warn: bool = False) -> Iterator[Path]:
     """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
 
-    With `warn` it says in the end which files it left out.
+    With `warn` it says in the end which files it left out, and yields the folders that nobody may look into, as the
+    pictures that they are not: whoever reads them says so, and the others are done.
     """
-    others = Counter[str]()
-    for file in _files_below(folder, set()):
+    others, closed = Counter[str](), list[Path]()
+    for file in _files_below(folder, set(), closed if warn else None):
         if is_picture(file):
             yield file
         else:
             others[file.suffix or file.name] += 1
     if warn:
         _warn_of_kinds(folder, others)
+    yield from closed
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
-    """Yield the files at any depth; a link back to a folder already seen is not followed."""
+def _files_below(folder: Path, seen: set[tuple[int, int]], closed: list[Path] | None = None) -> Iterator[Path]:
+    """Yield the files at any depth; a link back to a folder already seen is not followed.
+
+    Folders that cannot be looked into are noted in `closed`, or raise where there is none.
+    """
     if _place(folder) in seen:
         return
     seen.add(_place(folder))
+    if closed is not None and not os.access(folder, os.R_OK | os.X_OK):
+        closed.append(folder)
+        return
     folders, files = listing(folder)
     yield from files
     for inner in folders:
-        yield from _files_below(inner, seen)
+        yield from _files_below(inner, seen, closed)
 
 
 def _place(folder: Path) -> tuple[int, int]:

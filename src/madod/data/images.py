@@ -104,7 +104,10 @@ def opened(path: Path) -> Iterator[io.BufferedReader]:
     with blaming(str(path)):
         facts = path.stat()
         if stat.S_ISDIR(facts.st_mode):
-            raise BadImage(str(path), "it is a directory")
+            shut = not os.access(path, os.R_OK | os.X_OK)
+            raise BadImage(
+                str(path), "there is no permission to look into this folder" if shut else "it is a directory"
+            )
         if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for ever
             raise BadImage(str(path), "it is not an ordinary file")
         if facts.st_size == 0:

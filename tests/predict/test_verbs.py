@@ -1,6 +1,7 @@
-"""`madod evaluate` and the threshold that a command sets, against what Python says of the same model."""
+"""`madod evaluate` against what Python says, and `madod predict` where a command sets the threshold or may not look."""
 
 import json
+import os
 
 import pytest
 
@@ -74,3 +75,13 @@ def test_two_ways_to_set_the_threshold_are_one_too_many(home, capsys):
     words = ["predict", str(home / "model"), str(home / "pictures"), "--threshold", "3", "--keep", "0.9"]
     assert main(words) == 2
     assert "--keep and --threshold both set the threshold: give one of them" in capsys.readouterr().err
+
+
+def test_a_folder_that_may_not_be_looked_into_is_named_and_the_others_are_done(home, capsys, monkeypatch):
+    shut, allowed = home / "pictures" / "day", os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(shut) and allowed(path, mode))
+    assert main(["predict", str(home / "model"), str(home / "pictures"), "--format", "json", "--quiet"]) == 1
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 6
+    assert f"cannot read '{shut}': there is no permission to look into this folder" in said.err
+    assert "1 of 7 pictures could not be read; the others are done" in said.err
