@@ -265,3 +265,10 @@ def test_help_shows_no_default_where_a_rule_chooses(verb, capsys):
     with pytest.raises(SystemExit):
         main([*verb.split(), "--help"])
     assert "None" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["train", "", "--out", "new"], ["evaluate", "model", ""], ["export", "", "x.onnx"]])
+def test_an_empty_name_is_not_the_folder_that_one_is_in(words, capsys):
+    assert main(words) == 2
+    said = "madod: a name is empty: name a file or a folder; the one that you are in is .\n"
+    assert capsys.readouterr().err == said

@@ -16,8 +16,6 @@ def pictures(words: Sequence[str]) -> Iterator[Path]:
     """Yield the pictures that the words name, one by one; refuse at once a folder or pattern that names none."""
     if words.count(LIST) > 1:
         raise InputError("standard input can be read once: give - once")
-    if "" in words:
-        raise InputError("a name is empty: name a file or a folder; the one that you are in is .")
     found: list[Iterable[Path]] = [_named(word) for word in words]
     return (path for each in found for path in each)
 
