@@ -189,6 +189,18 @@ def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, 
     err = capsys.readouterr().err
     assert said in err
     assert err.strip().count("\n") == 0
+    assert "where it was" not in err
+    assert "--batch" not in err
+
+
+def test_only_a_training_is_told_that_it_goes_on_or_may_be_smaller(monkeypatch, capsys):
+    for error, said in (
+        (OSError(28, "No space left on device"), "; it goes on where it was"),
+        (MemoryError(), "--batch"),
+    ):
+        replaced(monkeypatch, error, "train")
+        assert main(["train"]) == 2
+        assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verb", VERBS)

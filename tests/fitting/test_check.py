@@ -7,6 +7,7 @@ import pytest
 from madod.benchmark.record import RunSpec
 from madod.data.digits import Digits
 from madod.data.split import split
+from madod.detectors import THREE
 from madod.errors import InputError, NoSpaceError
 from madod.fitting import check
 from madod.fitting.check import FILE, Fold, checked
@@ -28,9 +29,10 @@ def asked(out, error):
 @pytest.fixture
 def working(tmp_path, monkeypatch):
     """Check with runs of which those of some domains fail; return the folds, and the domains of the runs begun."""
-    monkeypatch.setattr(check, "fold", lambda spec, _: Fold(spec.test_domain, None, 9, 0, 0.5, 0.1, {}, {}, []))
+    flagged = {name: [] for name in THREE}
+    monkeypatch.setattr(check, "fold", lambda spec, _: Fold(spec.test_domain, None, 9, 0, 0.5, 0.1, {}, flagged, []))
 
-    def begun(failing=(), dataset=None):
+    def begun(failing=(), dataset=None, detectors=THREE):
         domains = []
 
         def run(spec, folder, stage):
@@ -38,9 +40,15 @@ def working(tmp_path, monkeypatch):
             if spec.test_domain in failing:
                 raise InputError("G is no good: give --waive-gate")
 
-        return checked(SPEC, dataset or Digits(), "full", tmp_path, run), domains
+        return checked(SPEC, dataset or Digits(), "full", tmp_path, run, detectors=detectors), domains
 
     return begun
+
+
+def test_folds_that_did_not_measure_a_detector_are_done_again(working):
+    working()
+    assert working(detectors=THREE[:1])[1] == []
+    assert working(detectors=(*THREE, "knn"))[1] == list(Digits.domains)
 
 
 def test_folds_that_failed_are_tried_again_and_finished_ones_are_not(working):

@@ -25,6 +25,7 @@ def test_shares_are_those_that_a_person_would_count():
     assert found.by_domain["a"] == (3, 0, 2 / 3, 2 / 3, None, None)
     assert found.by_domain["b"][:5] == (1, 2, 0.0, 1.0, 1 / 2)
     assert found.confused == {("cat", "dog"): 1, ("fox", "cat"): 1}
+    assert found.strange == {"wolf": 2}
     assert found.unreadable == ("gone",)
 
 
@@ -55,3 +56,12 @@ def test_a_folder_without_pictures_is_refused(tmp_path):
     files(tmp_path, 1)
     with pytest.raises(InputError, match=r"lie in no class: put them into .*/CLASS or .*/DOMAIN/CLASS"):
         toy_model().evaluate(tmp_path)
+
+
+@pytest.mark.parametrize("deep", ["dog/2023", "cat/2023"])
+def test_folders_in_those_of_classes_are_no_classes(deep, tmp_path, monkeypatch):
+    for place in ("cat", "dog", "wolf", deep):
+        files(tmp_path / place, 2)
+    monkeypatch.chdir(tmp_path)
+    found = toy_model().evaluate(".")
+    assert (found.overall.known, found.overall.unknown, list(found.by_domain)) == (6, 2, [tmp_path.name])

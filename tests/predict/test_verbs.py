@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_the_numbers_are_those_of_python(home, capsys):
     assert said["overall"] == found.overall._asdict()
     assert said["by_domain"] == {name: measures._asdict() for name, measures in found.by_domain.items()}
     assert {(each["class"], each["label"]): each["pictures"] for each in said["confused"]} == found.confused
-    assert (said["unreadable"], said["threshold"]) == ([], 0.0)
+    assert (said["strange"], said["unreadable"], said["threshold"]) == ({"wolf": 6}, [], 0.0)
 
 
 def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
@@ -37,6 +38,15 @@ def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
     assert head.split() == ["domain", "known", "accuracy", "pass", "unknown", "flagged", "AUROC"]
     assert [line.split()[0] for line in lines[:3]] == ["day", "night", "all"]
     assert all(line.split()[3] == "100.0" and line.split()[5] == "0.0" for line in lines[:3])
+
+
+def test_a_class_that_differs_by_capitals_alone_is_pointed_at(home, capsys):
+    for domain in ("day", "night"):
+        (home / "pictures" / domain / "cat").rename(home / "pictures" / domain / "Cat")
+    assert main(["evaluate", str(home / "model"), str(home / "pictures")]) == 0
+    said = capsys.readouterr()
+    assert "counted as unknown: 6 Cat, 6 wolf\n" in said.out
+    assert said.err == "madod: the model has no class 'Cat', so that its pictures count as unknown; it has 'cat'\n"
 
 
 def test_what_there_is_none_of_is_a_dash():
@@ -71,6 +81,21 @@ def test_predict_takes_a_threshold_too(score, unknown, home, capsys):
     assert {(each["unknown"], each["threshold"]) for each in said} == {(unknown, float(score))}
 
 
+def test_a_threshold_has_an_end(home, capsys):
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--threshold", "inf"]) == 2
+    assert "a threshold is a number, and inf is none" in capsys.readouterr().err
+
+
+def test_a_page_cannot_lie_in_a_file(home, capsys):
+    file = home / "notes.txt"
+    file.write_text("x", encoding="utf-8")
+    words = ["predict", str(home / "model"), str(home / "pictures"), "--gallery", str(file / "page.html")]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"cannot be written, since {file} is no folder" in said.err
+
+
 def test_two_ways_to_set_the_threshold_are_one_too_many(home, capsys):
     words = ["predict", str(home / "model"), str(home / "pictures"), "--threshold", "3", "--keep", "0.9"]
     assert main(words) == 2
@@ -78,8 +103,15 @@ def test_two_ways_to_set_the_threshold_are_one_too_many(home, capsys):
 
 
 def test_a_folder_that_may_not_be_looked_into_is_named_and_the_others_are_done(home, capsys, monkeypatch):
-    shut, allowed = home / "pictures" / "day", os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(shut) and allowed(path, mode))
+    shut, allowed, items = home / "pictures" / "day", os.access, Path.iterdir
+
+    def looked(folder):
+        if folder == shut:
+            raise PermissionError(13, "Permission denied", str(folder))
+        return items(folder)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != shut and allowed(path, mode))
+    monkeypatch.setattr(Path, "iterdir", looked)
     assert main(["predict", str(home / "model"), str(home / "pictures"), "--format", "json", "--quiet"]) == 1
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 6

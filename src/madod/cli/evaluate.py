@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +14,7 @@ from madod.cli.using import Using
 from madod.errors import InputError
 
 if TYPE_CHECKING:
+    from madod.predict import Model
     from madod.predict.findings import Findings, Measures
 
 
@@ -55,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(json.dumps(in_json(found) | {"threshold": model.threshold}, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{model.card.detector}, threshold {model.threshold:.4g}\n{table(found)}{NOTES}\n")
+    for warning in (*(f"of this model's own check: {said}" for said in model.card.warnings), *lookalikes(model, found)):
+        sys.stderr.write(f"madod: {warning}\n")
     for each in found.unreadable:
         sys.stderr.write(f"madod: {each}\n")
     return 1 if found.unreadable else 0
@@ -63,8 +66,13 @@ def main(arguments: Sequence[str]) -> int:
 def in_json(found: "Findings") -> dict[str, object]:
     """Return the findings in plain words and numbers."""
     confused = [{"class": a, "label": b, "pictures": count} for (a, b), count in found.confused.most_common()]
-    by_domain = {name: measures._asdict() for name, measures in found.by_domain.items()}
-    return asdict(found) | {"overall": found.overall._asdict(), "by_domain": by_domain, "confused": confused}
+    return {
+        "overall": found.overall._asdict(),
+        "by_domain": {name: measures._asdict() for name, measures in found.by_domain.items()},
+        "confused": confused,
+        "strange": found.strange,
+        "unreadable": found.unreadable,
+    }
 
 
 def table(found: "Findings") -> str:
@@ -78,7 +86,22 @@ def table(found: "Findings") -> str:
         for name, *rest in rows
     ]
     worst = [f"{count} {truth} as {label}" for (truth, label), count in found.confused.most_common(MOST)]
-    return "\n".join([*lines, *([f"most often confused: {', '.join(worst)}"] if worst else [])]) + "\n"
+    strange = [f"{count:,} {name}" for name, count in found.strange.items()]
+    said = {"counted as unknown": strange, "most often confused": worst}
+    return "\n".join([*lines, *(f"{what}: {', '.join(which)}" for what, which in said.items() if which)]) + "\n"
+
+
+def lookalikes(model: "Model", found: "Findings") -> Iterator[str]:
+    """Say which unknown classes differ from known ones by capitals, blanks and signs alone."""
+    known = {bare(name): name for name in model.classes}
+    for name in found.strange:
+        if other := known.get(bare(name)):
+            yield f"the model has no class {name!r}, so that its pictures count as unknown; it has {other!r}"
+
+
+def bare(name: str) -> str:
+    """Return the letters and digits of a name, in lower case."""
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def row(name: str, measures: "Measures") -> tuple[str, ...]:

@@ -28,6 +28,8 @@ VERBS = {
     "cache": "show what the cache of pictures, generators and weights holds, or empty it",
 }
 
+RESUMING = ("train", "demo", "bench")
+"""Verbs that go on where they were when the same command is given again."""
 RESUMED = "; a training goes on from its last checkpoint with the same command"
 STOPPED = {"train": RESUMED, "demo": RESUMED, "predict": "; what is printed so far stands"}
 """What is left of a verb that was interrupted, where something is; a sweep says it itself."""
@@ -62,11 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"\nmadod: stopped{STOPPED.get(next(iter(words), ''), '')}\n")
         return 130
     except OSError as error:
-        return refuse(system_sentence(error))
+        return refuse(system_sentence(error, next(iter(words), "")))
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        return refuse("there is not enough memory for this: use smaller images (--size) or a smaller --batch")
+        less = "use smaller images (--size) or a smaller --batch" if words[:1] == ["train"] else "free some of it"
+        return refuse(f"there is not enough memory for this: {less}")
 
 
 def answer(words: list[str]) -> int:
@@ -91,11 +94,12 @@ def refuse(sentence: str) -> int:
     return 2
 
 
-def system_sentence(error: OSError) -> str:
-    """Say in a sentence what the system refused, and where."""
+def system_sentence(error: OSError, verb: str) -> str:
+    """Say in a sentence what the system refused to a verb, and where."""
     where = f" at {error.filename}" if error.filename else ""
     if error.errno == errno.ENOSPC:
-        return f"the disk is full{where}: free some space and run the same command again; it goes on where it was"
+        resumed = "; it goes on where it was" if verb in RESUMING else ""
+        return f"the disk is full{where}: free some space and run the same command again{resumed}"
     return f"the system refused{where}: {error.strerror or error}"
 
 

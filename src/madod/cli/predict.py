@@ -79,8 +79,6 @@ def main(arguments: Sequence[str]) -> int:
             bad.append(answer)
         report(total)
     sys.stdout.flush()
-    if chosen is not None and how.gallery is not None:
-        chosen.write(how.gallery, model, how.model)
     for each in bad:
         sys.stderr.write(f"madod: {each}\n")
     if not how.quiet and total > len(bad):
@@ -88,6 +86,8 @@ def main(arguments: Sequence[str]) -> int:
     if bad:
         rest = "; the others are done" if len(bad) < total else ""
         sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read{rest}\n")
+    if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
+        chosen.write(how.gallery, model, how.model)
     return 1 if bad else 0
 
 
@@ -109,6 +109,8 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
     if gallery.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
     home = next(folder for folder in gallery.absolute().parents if folder.exists())
+    if not home.is_dir():
+        raise InputError(f"{gallery} cannot be written, since {home} is no folder: name a file somewhere else")
     if not os.access(home, os.W_OK):
         raise InputError(f"{gallery} cannot be written, since {home} does not let you: name a file somewhere else")
     from madod.cli.contact import Chosen

@@ -62,5 +62,5 @@ def measure(how: Rescore) -> None:
         if (page := how.run / FILE).exists():
             sys.stdout.write(
                 f"{page} still shows the model as it was trained: the same madod train with --detector "
-                f"{how.detectors[0]} writes it anew and trains nothing\n"
+                f"{how.detectors[0]} writes it anew; of all models only those of the check are trained again\n"
             )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Using:
-    """The words that every verb with a model takes."""
+    """The words that predict, evaluate and export have in common."""
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """Folder of a trained model, as `madod train --out` makes it."""

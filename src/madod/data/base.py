@@ -142,9 +142,9 @@ class Pool:
     def _fingerprint(self) -> str:
         digest = hashlib.sha256(repr((self.domains, self.classes, self.shape)).encode())
         for part in (self.y, self.d, self.u):
-            digest.update(part.cpu().numpy().tobytes())
+            digest.update(part.cpu().contiguous().numpy().data)
         for chunk in torch.arange(len(self), device=self.device).split(1024):
-            digest.update(self.stored(chunk).cpu().numpy().tobytes())
+            digest.update(self.stored(chunk).cpu().contiguous().numpy().data)
         return digest.hexdigest()
 
 

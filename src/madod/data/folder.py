@@ -89,7 +89,7 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
             for file in _files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
-                    pictures.append(LabelledFile(_folder_name(domain), _folder_name(label), file))
+                    pictures.append(LabelledFile(folder_name(domain), folder_name(label), file))
                 else:
                     others[file.suffix or file.name] += 1
     if not pictures:
@@ -111,14 +111,14 @@ def listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def pictures_below(folder: Path, *, warn: bool = False) -> Iterator[Path]:
+def pictures_below(folder: Path, *, warn: bool = False, lenient: bool = False) -> Iterator[Path]:
     """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
 
-    With `warn` it says in the end which files it left out, and yields the folders that nobody may look into, as the
-    pictures that they are not: whoever reads them says so, and the others are done.
+    With `warn` it says in the end which files it left out. With `lenient` a folder in it that cannot be looked into is
+    yielded in the end, as the picture that it is not: whoever reads it says so, and the others are done.
     """
     others, closed = Counter[str](), list[Path]()
-    for file in _files_below(folder, set(), closed if warn else None):
+    for file in _files_below(folder, set(), closed if lenient else None):
         if is_picture(file):
             yield file
         else:
@@ -150,7 +150,7 @@ def _place(folder: Path) -> tuple[int, int]:
     return facts.st_dev, facts.st_ino
 
 
-def _folder_name(folder: Path) -> str:
+def folder_name(folder: Path) -> str:
     """Return the name with accents composed, since systems differ in how they store the same letters."""
     try:
         folder.name.encode()

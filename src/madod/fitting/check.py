@@ -61,10 +61,13 @@ NAMES = {each.name for each in fields(Fold)}
 """What a fold has to say; `check.json` of an older madod may lack some of it."""
 
 
-def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run) -> list[Fold]:
+def checked(
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run, *, detectors: Sequence[str] = THREE
+) -> list[Fold]:
     """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
 
-    A fold that failed is tried again: what was in its way may be gone.
+    A fold that failed is tried again, since what was in its way may be gone; one that did not measure all of the
+    detectors is done again.
     """
     if how == "none":
         return []
@@ -75,7 +78,8 @@ def checked(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: R
     for k, (domain, plan) in enumerate(plans.items()):
         try:
             kept = done.get(ids[k])
-            folds.append(kept or fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
+            known = kept if kept and set(detectors) <= kept.flagged.keys() else None
+            folds.append(known or fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:

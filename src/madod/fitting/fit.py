@@ -76,7 +76,7 @@ def carry_out(
         return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
 
     with alone(out):
-        folds = checked(spec, ready.dataset, check, out, fold)
+        folds = checked(spec, ready.dataset, check, out, fold, detectors=names)
         ship = detector or best_detector(folds)
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])

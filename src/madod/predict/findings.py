@@ -1,8 +1,8 @@
 """How a model does on pictures whose classes are known to whoever asks."""
 
-import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.data.base import UNKNOWN
-from madod.data.folder import LabelledFile, find_pictures, listing, pictures_below
+from madod.data.folder import LabelledFile, find_pictures, folder_name, listing, pictures_below
 from madod.data.images import is_picture
 from madod.errors import InputError
 
@@ -44,6 +44,8 @@ class Findings:
     by_domain: dict[str, Measures]
     confused: Counter[tuple[str, str]]
     """How many pictures of the first class got the label of the second."""
+    strange: Counter[str]
+    """How many pictures there were of every class that the model does not have."""
     unreadable: tuple[str, ...]
 
 
@@ -64,6 +66,7 @@ def findings(verdicts: Sequence[Verdict], classes: Sequence[str], unreadable: Se
         measures(verdicts, classes),
         {name: measures([verdict for verdict in verdicts if verdict.domain == name], classes) for name in domains},
         Counter((each.truth, each.label) for each in verdicts if each.truth in classes and each.truth != each.label),
+        Counter(each.truth for each in verdicts if each.truth not in classes),
         tuple(unreadable),
     )
 
@@ -93,21 +96,29 @@ def share(marks: NDArray[np.bool_]) -> float | None:
     return float(marks.mean()) if len(marks) else None
 
 
-def labelled(root: Path) -> list[LabelledFile]:
+def labelled(root: Path, classes: Collection[str]) -> list[LabelledFile]:
     """Return the pictures of ROOT/DOMAIN/CLASS, or of ROOT/CLASS as one domain of the root's name."""
-    try:
-        return find_pictures(root)
-    except InputError:
-        folders = listing(root).folders if root.is_dir() else []
-        names = [(unicodedata.normalize("NFC", folder.name), folder) for folder in folders]
-        found = [
-            LabelledFile(root.name, name, file) for name, folder in names for file in sorted(pictures_below(folder))
-        ]
-        if root.is_dir() and not found and any(map(is_picture, listing(root).files)):
-            raise InputError(
-                f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown "
-                "ones under any other name than those of the model's classes"
-            ) from None
-        if not found:
-            raise
-        return found
+    if not root.is_dir():
+        return find_pictures(root)  # says what it is instead
+    if not _without_domains(root, classes):
+        with suppress(InputError):
+            return find_pictures(root)
+    domain, folders = root.resolve().name, listing(root).folders
+    found = [
+        LabelledFile(domain, folder_name(folder), file) for folder in folders for file in sorted(pictures_below(folder))
+    ]
+    if not found and any(map(is_picture, listing(root).files)):
+        raise InputError(
+            f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown ones "
+            "under any other name than those of the model's classes"
+        )
+    return found or find_pictures(root)  # says why there are none
+
+
+def _without_domains(root: Path, classes: Collection[str]) -> bool:
+    """Tell whether folders are called like classes, and none of those in them."""
+    folders = listing(root).folders
+    inner = (below for folder in folders for below in listing(folder).folders)
+    return any(folder_name(folder) in classes for folder in folders) and not any(
+        folder_name(below) in classes for below in inner
+    )

@@ -83,8 +83,8 @@ class Model:
             number = float(value)
         except (TypeError, ValueError):
             number = math.nan
-        if math.isnan(number):
-            raise InputError("a threshold is a number, and this one is not: take one from the scores of pictures")
+        if not math.isfinite(number):
+            raise InputError(f"a threshold is a number, and {value!r} is none: take one from the scores of pictures")
         self.card = replace(self.card, threshold=number)
 
     def set_threshold(self, keep: float = KEEP) -> float:
@@ -151,7 +151,7 @@ class Model:
         >>> found.overall.accuracy == 1 - sum(found.confused.values()) / 36
         True
         """
-        pictures = labelled(Path(folder))
+        pictures = labelled(Path(folder), self.classes)
         verdicts, unreadable = [], []
         for picture, answer in zip(pictures, self.predict_iter(picture.path for picture in pictures), strict=True):
             if isinstance(answer, BadImage):

@@ -2,7 +2,7 @@
 (() => {
   const facts = JSON.parse(document.getElementById("facts").textContent);
   const {kept, limits} = facts;
-  const SIMILAR = facts.gallery ? 4 : 0, GROUP = 16, GROUP_BYTES = 8 * 2 ** 20, AT_ONCE = 2;
+  const SIMILAR = facts.gallery ? 4 : 0, GROUP = 16, GROUP_BYTES = 8 * 2 ** 20, HEADS = 2 ** 16, AT_ONCE = 2;
   const find = id => document.getElementById(id);
   const entries = [], queue = [];
   let running = 0, threshold = facts.threshold;
@@ -43,7 +43,8 @@
     while (running < AT_ONCE && queue.length) {
       const group = [queue.shift()];
       let bytes = group[0].file.size;
-      while (queue.length && group.length < Math.min(GROUP, limits.images) && bytes + queue[0].file.size <= GROUP_BYTES) {
+      const most = Math.min(GROUP_BYTES, limits.body_bytes - HEADS);
+      while (queue.length && group.length < Math.min(GROUP, limits.images) && bytes + queue[0].file.size <= most) {
         bytes += queue[0].file.size;
         group.push(queue.shift());
       }

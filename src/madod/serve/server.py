@@ -58,8 +58,8 @@ def listening(host: str, port: int) -> socket.socket:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         door.bind(place)
         door.listen(1024)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # the latter of a name with an empty part
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(
             f"cannot listen on port {port} of {host} ({reason.lower()}): choose another --port or --host"
         ) from None
