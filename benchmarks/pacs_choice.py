@@ -137,7 +137,7 @@ def work(job: Job) -> None:
     import torch
 
     from madod.benchmark.examiner import Examiner
-    from madod.benchmark.generator import WORTH_RESTYLING, generator, plain
+    from madod.benchmark.generator import generator, plain
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
@@ -164,18 +164,17 @@ def work(job: Job) -> None:
     first = folds[others[0]]
     how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
     trials = {name: SETTINGS[name] for name in job.left}
-    restyling = how.over(sum(trial.steps for trial in trials.values()), least=WORTH_RESTYLING)
     for name, trial in trials.items():
+        steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
+        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)))
         made = plain(whole.augmentation)
         if trial.method.needs_translate(trial.config(job.average)):
             made = generator(
                 first, Examiner(BACKBONE, whole.augmentation, weights), steps=trial.g_steps,
-                cache=cache, progress=silent, waive=True, compute=how, restyling=restyling,
+                cache=cache, progress=silent, waive=True, compute=how, restyling=way,
             )  # fmt: skip
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
-        steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
-        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)))
         make_net = partial(build_net, len(first.source.classes), weights, way)
         learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
         net = learner.deploy(first.source, rng)

@@ -40,7 +40,7 @@ def test_a_folder_is_chosen_for_by_its_pictures_and_the_machine(packaged, gpu, s
     slow = not gpu and found.pretrained != "none"
     small = {"tasks": 2, "shots": 2, "lr": 3e-4} if slow else {}
     assert found.preset == ({} if found.pretrained == "none" else CONFIG.advised | small)
-    assert found.steps == (500 if found.backbone == "small_cnn" else 300 if slow else 1000)
+    assert found.steps == (500 if found.backbone == "small_cnn" else 300 if slow else 1200 if found.preset else 1000)
     assert found.translate == ("augment" if not gpu and found.size > 64 else "munit")
     assert found.check == "short"
     assert any(f"size {found.size} px" in reason for reason in found.reasons)

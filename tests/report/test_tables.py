@@ -15,6 +15,7 @@ from madod.data.rotated_mnist import RotatedMnist
 from madod.data.terra_incognita import TerraIncognita
 from madod.data.vlcs import Vlcs
 from madod.errors import InputError
+from madod.report.bench_page import report_page
 from madod.report.forms import FORMS
 from madod.report.frame import load_records
 from madod.report.statistics import OFFICIAL, statistics
@@ -222,3 +223,13 @@ def test_two_thousand_records_make_tables_in_three_seconds(tmp_path: Path):
     for shape in ("summary", "per-domain", "statistics", "significance"):
         assert render(frame, shape)
     assert time.process_time() - start < 3
+
+
+def test_runs_without_unknowns_show_their_accuracy(tmp_path):
+    for domain, accuracy in (("photo", 0.9), ("sketch", 0.7)):
+        found = record("pacs", "erm", domain, "", 0, {"accuracy": accuracy, "val_accuracy": 0.97, "energy": {}})
+        found["spec"]["ood_classes"] = []
+        write(tmp_path / domain, found)
+    last = render(tmp_path, form="csv", paper=False).splitlines()[-1]
+    assert last.startswith("All unseen domains together,ERM,,PACS,accuracy,80.0,10.0,2,2,")
+    assert '["PACS","sketch","",0,"ERM","",0.7,0.97,null' in report_page(load_records(tmp_path))

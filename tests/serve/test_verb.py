@@ -86,6 +86,7 @@ def test_what_it_refuses(folder, tmp_path, capsys):
         taken.listen()
         port = taken.getsockname()[1]
         assert f"cannot listen on port {port} of 127.0.0.1" in refused(capsys, folder, "--port", port)
+    assert "cannot listen on port 0 of 127.0.0..1" in refused(capsys, folder, "--port", 0, "--host", "127.0.0..1")
     assert "there is no port 70000" in refused(capsys, folder, "--port", 70000)
     assert "no.such.host.invalid" in refused(capsys, folder, "--host", "no.such.host.invalid")
     assert "there is no model" in refused(capsys, tmp_path)

@@ -36,8 +36,6 @@ LEG, LEAST, MOST = 100, 300, 3000
 """Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
 WORTH_STEPS = 2500
 """Steps of G from which compiling its training pays."""
-WORTH_RESTYLING = 700
-"""Steps from which compiling the restyling pays, of a method that is never compiled itself."""
 GAIN, PATIENCE = 0.02, 3
 """It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
 REMEDY = "look at the images for anything extreme, or do without G (translate augment)"

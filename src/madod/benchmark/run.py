@@ -1,7 +1,6 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from torch import nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
-from madod.benchmark.generator import WORTH_RESTYLING, Generator, generator, plain
+from madod.benchmark.generator import Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history
 from madod.data.base import DomainDataset
@@ -91,16 +90,14 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
-    least = method.compiling_pays(config)
-    how = fastest.over(spec.steps, least=least, insist=compiled)
+    how = fastest.over(spec.steps, least=method.compiling_pays(config), insist=compiled)
     method.check(config, parts.source)
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
             made = translator(
                 spec, dataset, parts, weights, fastest,
-                least=least if least < math.inf else WORTH_RESTYLING,
-                compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
+                restyling=how, compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
             )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
     known = setting(spec, dataset, parts, made, weights, how)
@@ -177,8 +174,8 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     (out / CHECKPOINT).unlink(missing_ok=True)
 
 
-def refuse_another(spec: RunSpec, out: Path) -> None:
-    """Refuse a folder that holds a finished run with other settings."""
+def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
+    """Refuse a folder that holds a finished run with other settings, or another detector than one that is named."""
     if not (out / RECORD).exists():
         return
     there = load_record(out).spec
@@ -186,18 +183,19 @@ def refuse_another(spec: RunSpec, out: Path) -> None:
         raise InputError(
             f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another folder or delete it"
         )
+    shipped = load(out).card.detector
+    if ship not in (shipped, None):
+        raise InputError(
+            f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
+        )
 
 
 def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
     """Return a finished run as it left itself; refuse a folder that holds another one."""
-    refuse_another(spec, out)
-    record, shipped = load_record(out), load(out).card.detector
+    refuse_another(spec, out, ship)
+    record = load_record(out)
     if record.data != data:
         raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
-    if shipped != ship:
-        raise InputError(
-            f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
-        )
     (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
@@ -232,22 +230,19 @@ def translator(
     weights: Weights | None,
     how: Compute,
     *,
-    least: float,
+    restyling: Compute,
     compiled: bool,
     cache: Path,
     progress: Progress,
     waive: bool,
 ) -> Generator:
-    """Return G, or plain augmentation where the spec asks for the control.
-
-    `least` is how many of the method's steps make compiling the restyling pay.
-    """
+    """Return G, or plain augmentation where the spec asks for the control; it restyles as the method computes."""
     if spec.translate == "augment":
         return plain(dataset.augmentation)
     return generator(
         parts, Examiner(spec.backbone, dataset.augmentation, weights),
         steps=spec.translate_steps, cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
-        restyling=how.over(spec.steps, least=least, insist=compiled),
+        restyling=restyling,
     )  # fmt: skip
 
 

@@ -63,7 +63,8 @@ class Train:
     """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, or
     energy."""
     steps: Annotated[int | None, left_open("N")] = None
-    """Training steps; 500 for small_cnn, 1000 for others, 300 for a pretrained network on a CPU."""
+    """Training steps; 500 for small_cnn, 1000 for others; your own pictures with a pretrained network
+    get 1200, on a CPU 300."""
     backbone: Annotated[str | None, left_open("NAME")] = None
     """small_cnn, wrn_16_2, efficientnet_lite0, resnet18, resnet50, resnet50_v1, or timm:NAME where timm is installed;
     small_cnn up to 48 px, else efficientnet_lite0 where its weights are installed, else resnet18. Pretrained files of

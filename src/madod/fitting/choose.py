@@ -80,11 +80,12 @@ def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, config: type[Ba
     pretrained = wishes.pretrained or (PRETRAINED if ready and backbone == PRETRAINED else "none")
     tuned = own and pretrained != "none"
     slow = tuned and not gpu
-    steps = wishes.steps if wishes.steps is not None else 500 if backbone == "small_cnn" else 300 if slow else 1000
+    by_rule = 500 if backbone == "small_cnn" else 300 if slow else 1200 if tuned else 1000
+    steps = by_rule if wishes.steps is None else wishes.steps
     plain = own and not gpu and size > LARGEST_FOR_G and wishes.translate_steps is None
     translate = wishes.translate or ("augment" if plain else "munit")
-    by_rule = 0 if size >= FULL_SIZE_G else 200
-    translate_steps = by_rule if wishes.translate_steps is None else wishes.translate_steps
+    of_g = 0 if size >= FULL_SIZE_G else 200
+    translate_steps = of_g if wishes.translate_steps is None else wishes.translate_steps
     precision = wishes.precision or usual_precision(size, gpu=gpu)
     apart = wishes.test_domain is not None or bool(wishes.ood_classes)
     if apart and wishes.check not in (None, "none"):

@@ -62,7 +62,7 @@ def carry_out(
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
     refuse_file(out)
-    refuse_another(spec, out)
+    refuse_another(spec, out, detector)
     _refuse_inside(ready.dataset, out)
     names = tuple(dict.fromkeys((*THREE, *([detector] if detector else []))))
 

@@ -54,6 +54,11 @@ def load_records(
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 
+def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of runs that were tested in an unseen domain without any unknown class: their detector is ""."""
+    return frame[frame["detector"].isna() & frame["test_domain"].notna()].assign(detector="")
+
+
 def record_files(runs: Path) -> Iterator[Path]:
     """Yield every record below a folder, in order, those nearer to the top first; not those of selection's own runs."""
     for folder, names, files in os.walk(runs):

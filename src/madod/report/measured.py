@@ -4,7 +4,7 @@ import pandas as pd
 
 from madod.detectors import THREE
 from madod.report.declared import declared_rows
-from madod.report.frame import CELL
+from madod.report.frame import CELL, accuracy_alone
 from madod.report.paper import METRICS, printed
 
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
@@ -15,10 +15,9 @@ def measured(frame: pd.DataFrame, *, by_domain: bool = False) -> pd.DataFrame:
 
     Beside every detector by itself stand "declared", the one chosen beforehand, where one was; "mean", the mean over
     the paper's three run by run; and "best", the best of the three after the fact, metric by metric, as in the paper's
-    starred rows.
+    starred rows. A run without unknowns has its accuracy, under no detector.
     """
-    tested = frame.dropna(subset=["detector"])
-    tested = with_rows_beside(tested)
+    tested = pd.concat([with_rows_beside(frame.dropna(subset=["detector"])), accuracy_alone(frame)], ignore_index=True)
     tested = tested.assign(domain=tested["test_domain"] if by_domain else "")
     long = tested.melt([*KEYS[:-1]], list(METRICS), "metric").dropna(subset="value")
     found = long.groupby(KEYS, sort=False)["value"].agg(["mean", "sem", "size"]).reset_index()

@@ -7,6 +7,7 @@ import pandas as pd
 
 from madod.report import words
 from madod.report.forms import beside
+from madod.report.frame import accuracy_alone
 from madod.report.html import Markup, join, paragraph, tag
 from madod.report.order import methods_in_order
 from madod.report.table import Entry, Item, Row, Table, signed
@@ -48,7 +49,7 @@ def sortable(table: Table, name: str) -> Markup:
 def all_runs(frame: pd.DataFrame) -> Markup:
     """Return every run and detector as a table that the page's script fills, so that thousands open at once."""
     rows = []
-    tested = frame.dropna(subset=["detector"])
+    tested = pd.concat([frame.dropna(subset=["detector"]), accuracy_alone(frame)], ignore_index=True)
     columns = [tested[name].round(4).tolist() for name in NUMBERS]
     said = [tested[name].tolist() for name in ("dataset", "test_domain", "ood_classes", "seed", "method", "detector")]
     for line in zip(*said, *columns, tested["seconds"].round(1).tolist(), tested["id"].tolist(), strict=True):
