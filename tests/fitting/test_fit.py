@@ -123,6 +123,13 @@ def test_a_finished_run_is_not_touched_by_another_one(pictures, tmp_path):
     assert madod.fit(pictures, steps=4, **how).card == first.card
 
 
+def test_a_training_does_not_hide_behind_a_model_that_was_saved_there(pictures, tmp_path):
+    how = {"cache": tmp_path, "algorithm": "erm", "steps": 2, "check": "none"}
+    madod.fit(pictures, out=tmp_path / "run", **how).save(tmp_path / "copy")
+    with pytest.raises(madod.InputError, match="copy holds a model itself"):
+        madod.fit(pictures, out=tmp_path / "copy", **how)
+
+
 def test_two_trainings_do_not_share_a_folder(pictures, tmp_path):
     how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2}
     refused = []

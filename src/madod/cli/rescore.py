@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
 def measure(how: Rescore) -> None:
     """Add the detectors to a run that is in our hands."""
     from madod.benchmark.rescore import rescore, ship
+    from madod.detectors import THREE
+    from madod.fitting.check import FILE as CHECKED
     from madod.fitting.page import FILE
 
     record = rescore(how.run, how.detectors)
@@ -60,7 +62,9 @@ def measure(how: Rescore) -> None:
         ship(how.run, how.detectors[0])
         sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
         if (page := how.run / FILE).exists():
+            measured = how.detectors[0] in THREE or not (how.run / CHECKED).exists()
+            again = "nothing" if measured else "only the models of its check again"
             sys.stdout.write(
                 f"{page} still shows the model as it was trained: the same madod train with --detector "
-                f"{how.detectors[0]} writes it anew; of all models only those of the check are trained again\n"
+                f"{how.detectors[0]} writes it anew and trains {again}\n"
             )

@@ -28,7 +28,7 @@ from madod.fitting.strangers import Strangers, scored
 from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
-from madod.predict.card import note
+from madod.predict.card import FACTS, note
 from madod.storage import refuse_file
 from madod.training import Progress, silent
 
@@ -88,7 +88,9 @@ def carry_out(
 
 
 def _refuse_inside(dataset: DomainDataset, out: Path) -> None:
-    """Refuse to write a model among the pictures that it is trained on."""
+    """Refuse to write a model among the pictures that it is trained on, or beside another that would hide it."""
+    if (out / FACTS).exists():
+        raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
     if isinstance(dataset, Folder) and out.resolve().is_relative_to(Path(dataset.name).resolve()):
         raise InputError(f"{out} lies among the pictures in {dataset.name}: choose a folder outside of them")
 
