@@ -138,8 +138,6 @@ class Service:
 
     def threshold(self, given: float | None, keep: float | None) -> float:
         """Return the threshold that a request asks for: its own, one that keeps a share of known pictures, or ours."""
-        if given is not None and keep is not None:
-            raise InputError("keep and threshold both set the threshold: give one of them")
         if given is not None or keep is None:
             return self.model.threshold if given is None else given
         if self.model.held_scores is None:
