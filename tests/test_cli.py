@@ -284,3 +284,15 @@ def test_an_empty_name_is_not_the_folder_that_one_is_in(words, capsys):
     assert main(words) == 2
     said = "madod: a name is empty: name a file or a folder; the one that you are in is .\n"
     assert capsys.readouterr().err == said
+
+
+@pytest.mark.parametrize(
+    ("given", "left"), [({}, "8000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "")]
+)
+def test_threads_wait_a_short_while_unless_the_user_says_otherwise(given, left):
+    script = (
+        "import os; from madod.cli.main import main; main(['list', 'x']); print(os.environ.get('GOMP_SPINCOUNT', ''))"
+    )
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_WAIT", "GOMP_"))}
+    done = subprocess.run([sys.executable, "-c", script], env=plain | given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == left

@@ -93,12 +93,12 @@ def test_a_page_cannot_lie_in_a_file(home, capsys):
     assert main(words) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert f"cannot be written, since {file} is no folder" in said.err
+    assert said.err == f"madod: {file} is a file: name a folder to write into\n"
 
 
-def test_two_ways_to_set_the_threshold_are_one_too_many(home, capsys):
-    words = ["predict", str(home / "model"), str(home / "pictures"), "--threshold", "3", "--keep", "0.9"]
-    assert main(words) == 2
+@pytest.mark.parametrize(("verb", "where"), [("predict", "pictures"), ("evaluate", "pictures"), ("export", "x.onnx")])
+def test_two_ways_to_set_the_threshold_are_one_too_many(verb, where, home, capsys):
+    assert main([verb, str(home / "model"), str(home / where), "--threshold", "3", "--keep", "0.9"]) == 2
     assert "--keep and --threshold both set the threshold: give one of them" in capsys.readouterr().err
 
 

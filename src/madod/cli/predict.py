@@ -16,6 +16,7 @@ from madod.cli.arguments import Switch, left_open, parse
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
+from madod.storage import refuse_file
 
 if TYPE_CHECKING:
     from madod.cli.contact import Chosen
@@ -108,9 +109,8 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
         raise InputError(f"{gallery} is a folder: name a file for the page, such as {gallery / 'gallery.html'}")
     if gallery.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
+    refuse_file(gallery.parent)
     home = next(folder for folder in gallery.absolute().parents if folder.exists())
-    if not home.is_dir():
-        raise InputError(f"{gallery} cannot be written, since {home} is no folder: name a file somewhere else")
     if not os.access(home, os.W_OK):
         raise InputError(f"{gallery} cannot be written, since {home} does not let you: name a file somewhere else")
     from madod.cli.contact import Chosen
