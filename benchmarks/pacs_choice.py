@@ -11,8 +11,9 @@ domains being tested for the sake of the last one; a plan with inner folds would
 128 px wide, to be quick.
 
 DATA holds PACS and `weights/resnet50_imagenet_v1.safetensors`. What is in OUT is not done again. `--settings` takes
-some by name, `--average 0` ships the last weights instead of the mean of the last half of the steps, and `--repeat 1`
-does all once more, to see what chance does on a GPU.
+some by name, `--unseen` the folds of some unseen domains alone, `--average 0` ships the last weights instead of the
+mean of the last half of the steps, `--seed 1` does all with other random numbers, and `--repeat 1` once more with the
+same, to see what chance does on a GPU.
 """
 
 import argparse
@@ -32,7 +33,7 @@ PAIRS = tuple(combinations(DOMAINS, 2))
 ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
-SIZE, SEED = 128, 0
+SIZE = 128
 Row = dict[str, Any]
 BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
 
@@ -94,6 +95,9 @@ SETTINGS = {
     "all classes, restyled, weight 3, 1 task, 1200 steps": Trial(
         "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0}
     ),
+    "all classes, restyled, weight 10, 1 task, 1200 steps": Trial(
+        "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 10.0}
+    ),
     "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
 }
 
@@ -104,6 +108,7 @@ class Job(NamedTuple):
     pair: tuple[str, str]
     settings: tuple[str, ...]
     average: float
+    seed: int
     repeat: int
     root: Path
     out: Path
@@ -124,7 +129,7 @@ class Job(NamedTuple):
     @property
     def facts(self) -> dict[str, Any]:
         """What all its rows have in common."""
-        return {"sources": list(self.pair), "average": self.average, "repeat": self.repeat}
+        return {"sources": list(self.pair), "average": self.average, "seed": self.seed, "repeat": self.repeat}
 
 
 def rows_of(file: Path) -> list[Row]:
@@ -152,7 +157,7 @@ def work(job: Job) -> None:
     torch.set_num_threads(2)
     device = torch.device(job.device)
     weights = read_file(job.root / WEIGHTS)
-    cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
+    cache = job.cache / f"seed {job.seed}, repeat {job.repeat}"
     whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
@@ -176,7 +181,7 @@ def work(job: Job) -> None:
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
         make_net = partial(build_net, len(first.source.classes), weights, way)
-        learner, rng = trained(trial, job.average, first.source, made.translate, whole.augmentation, make_net)
+        learner, rng = trained(trial, job, first.source, made.translate, whole.augmentation, make_net)
         net = learner.deploy(first.source, rng)
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
         rows = [
@@ -195,7 +200,7 @@ def build_net(classes: int, weights: Any, way: Any, *, seed: int) -> Any:
 
 
 def trained(
-    trial: Trial, average: float, source: Any, translate: Any, augment: Any, make_net: Callable[..., Any]
+    trial: Trial, job: Job, source: Any, translate: Any, augment: Any, make_net: Callable[..., Any]
 ) -> tuple[Any, Any]:
     """Return a method as it is after its training on a fold's sources, and where its random numbers are."""
     import numpy as np
@@ -204,12 +209,12 @@ def trained(
     from madod.models.classifier import Setting
     from madod.training import train
 
-    seeds = count()
+    seeds = count(job.seed)
     known = Setting(lambda: make_net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
-    learner = trial.method(trial.config(average), known, torch.Generator(source.device).manual_seed(SEED)).to(
+    learner = trial.method(trial.config(job.average), known, torch.Generator(source.device).manual_seed(job.seed)).to(
         source.device
     )
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(job.seed)
     with tempfile.TemporaryDirectory() as scratch:
         train(learner, source, rng, steps=trial.steps, out=Path(scratch), identity="choice")
     return learner, rng
@@ -270,7 +275,10 @@ class Pick(NamedTuple):
 
 
 def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
-    """Return what the folds of a cell speak for, among the settings that all of them have seen."""
+    """Return what the folds of a cell speak for, among the settings that all of them have seen.
+
+    A fold that was run several times has as much to say as one that was run once.
+    """
     seen = [
         row
         for row in rows
@@ -279,12 +287,18 @@ def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
         and row["average"]
         and SETTINGS[row["setting"]].algorithm == algorithm
     ]
-    groups = {name: [row for row in seen if row["setting"] == name] for name in {row["setting"] for row in seen}}
-    folds = {name: {(*row["sources"], row["held"]) for row in group} for name, group in groups.items()}
+    folds: dict[str, dict[str, list[Row]]] = {}
+    for row in seen:
+        folds.setdefault(row["setting"], {}).setdefault(row["held"], []).append(row)
     found = [
-        Pick(name, detector, mean(group, "accuracy"), 100 * fmean(cell.auroc(row, detector) for row in group))
-        for name, group in sorted(groups.items())
-        if len(folds[name]) == max(map(len, folds.values()))
+        Pick(
+            name,
+            detector,
+            fmean(mean(fold, "accuracy") for fold in mine.values()),
+            100 * fmean(fmean(cell.auroc(row, detector) for row in fold) for fold in mine.values()),
+        )
+        for name, mine in sorted(folds.items())
+        if len(mine) == max(map(len, folds.values()))
         for detector in DETECTORS
     ]
     return max(found, key=lambda pick: pick.accuracy + pick.auroc, default=None)
@@ -327,12 +341,16 @@ def table(rows: Iterable[Row]) -> str:
 
 def kinds(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """Return the rows by what was trained, settings in their order."""
-    found: dict[tuple[int, float, int], list[Row]] = {}
+    found: dict[tuple[int, float, int, int], list[Row]] = {}
     for row in rows:
-        found.setdefault((list(SETTINGS).index(row["setting"]), -row["average"], row["repeat"]), []).append(row)
+        kind = list(SETTINGS).index(row["setting"]), -row["average"], row["seed"], row["repeat"]
+        found.setdefault(kind, []).append(row)
     return {
-        list(SETTINGS)[place] + (", once more" if repeat else "") + ("" if average else ", last weights"): mine
-        for (place, average, repeat), mine in sorted(found.items(), key=lambda kind: kind[0])
+        list(SETTINGS)[place]
+        + (f", seed {seed}" if seed else "")
+        + (", once more" if repeat else "")
+        + ("" if average else ", last weights"): mine
+        for (place, average, seed, repeat), mine in sorted(found.items(), key=lambda kind: kind[0])
     }
 
 
@@ -359,15 +377,18 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
+    parser.add_argument("--unseen", nargs="*", default=list(DOMAINS), choices=list(DOMAINS), metavar="DOMAIN")
     parser.add_argument("--average", type=float, default=0.5)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=0)
     parser.add_argument("--declare", type=Path, metavar="FILE", help="write what the folds of each cell speak for")
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
     if how.root is not None:
-        what = tuple(how.settings), how.average, how.repeat, how.root, how.out, how.cache, how.device
+        what = tuple(how.settings), how.average, how.seed, how.repeat, how.root, how.out, how.cache, how.device
+        pairs = [pair for pair in PAIRS if set(how.unseen) - set(pair)]
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
-            pool.map(work, [Job(pair, *what) for pair in PAIRS], chunksize=1)
+            pool.map(work, [Job(pair, *what) for pair in pairs], chunksize=1)
     rows = [row for pair in PAIRS for row in rows_of(how.out / f"{'-'.join(pair)}.json")]
     (how.out / "table.md").write_text(table(rows), encoding="utf-8")
     if how.declare is not None:

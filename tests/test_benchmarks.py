@@ -127,7 +127,7 @@ def fold(
         return {**numbers, "knn": {"auroc": auroc, "aupr": 0.3}}
 
     others = {name: seen(guitar if name == "guitar" else auroc) for name in choice.HIDDEN}
-    return facts | {"average": 0.5, "repeat": 0, "val_accuracy": 0.9} | seen(auroc) | {"others": others}
+    return facts | {"average": 0.5, "seed": 0, "repeat": 0, "val_accuracy": 0.9} | seen(auroc) | {"others": others}
 
 
 def test_a_choice_for_a_cell_looks_neither_at_its_domain_nor_at_its_class():
@@ -149,6 +149,18 @@ def test_a_choice_for_a_cell_looks_neither_at_its_domain_nor_at_its_class():
     text = choice.table([*rows, fold(two, ("photo", "cartoon"), "sketch", "art_painting", 0.2, 0.4)])
     assert "| + outer R_GI 1 | 2 | 80.0 | 90.0 |" in text
     assert f"| art_painting | guitar | madod | {two}; knn | 55.0 | 65.0 |" in text  # it alone has both folds
+
+
+def test_a_fold_that_was_run_twice_counts_once_in_a_choice():
+    choice = program("pacs_choice")
+    often, once = "+ outer R_GI 1", "MADOD, lr 5e-5"
+    held = {"cartoon": ("photo", "sketch"), "sketch": ("photo", "cartoon")}
+    rows = [fold(often, held["cartoon"], "cartoon", "art_painting", right, 0.9) for right in (0.9, 0.9, 0.9)]
+    rows.append(fold(often, held["sketch"], "sketch", "art_painting", 0.1, 0.9))
+    rows += [fold(once, held[name], name, "art_painting", 0.6, 0.9) for name in held]
+    pick = choice.best(rows, choice.Cell("art_painting", "house"), "madod")
+    assert pick.setting == once
+    assert pick.accuracy == pytest.approx(60)
 
 
 def test_settings_seen_by_the_animal_alone_are_shown_and_not_chosen():
@@ -200,8 +212,9 @@ def test_the_plans_of_pacs_run_what_was_chosen():
 
 def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):
     choice = program("pacs_choice")
-    job = choice.Job(choice.PAIRS[0], tuple(choice.SETTINGS), 0.5, 0, tmp_path, tmp_path, tmp_path, "cpu")
+    job = choice.Job(choice.PAIRS[0], tuple(choice.SETTINGS), 0.5, 0, 0, tmp_path, tmp_path, tmp_path, "cpu")
     assert job.left == list(choice.SETTINGS)
     job.file.write_text(json.dumps([{"setting": "ERM, 600 steps", **job.facts}]))
     assert job.left == list(choice.SETTINGS)[1:]
-    assert job._replace(repeat=1).left == job._replace(average=0.0).left == list(choice.SETTINGS)
+    for other in (job._replace(repeat=1), job._replace(seed=1), job._replace(average=0.0)):
+        assert other.left == list(choice.SETTINGS)
