@@ -275,9 +275,9 @@ class Pick(NamedTuple):
 
 
 def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
-    """Return what the folds of a cell speak for, among the settings that all of them have seen.
+    """Return what the folds of a cell speak for, among the settings that were run on them most often.
 
-    A fold that was run several times has as much to say as one that was run once.
+    One that was run with a single seed can have been lucky, and does not stand against those run with two.
     """
     seen = [
         row
@@ -287,18 +287,11 @@ def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
         and row["average"]
         and SETTINGS[row["setting"]].algorithm == algorithm
     ]
-    folds: dict[str, dict[str, list[Row]]] = {}
-    for row in seen:
-        folds.setdefault(row["setting"], {}).setdefault(row["held"], []).append(row)
+    groups = {name: [row for row in seen if row["setting"] == name] for name in {row["setting"] for row in seen}}
     found = [
-        Pick(
-            name,
-            detector,
-            fmean(mean(fold, "accuracy") for fold in mine.values()),
-            100 * fmean(fmean(cell.auroc(row, detector) for row in fold) for fold in mine.values()),
-        )
-        for name, mine in sorted(folds.items())
-        if len(mine) == max(map(len, folds.values()))
+        Pick(name, detector, mean(group, "accuracy"), 100 * fmean(cell.auroc(row, detector) for row in group))
+        for name, group in sorted(groups.items())
+        if len(group) == max(map(len, groups.values()))
         for detector in DETECTORS
     ]
     return max(found, key=lambda pick: pick.accuracy + pick.auroc, default=None)
