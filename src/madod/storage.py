@@ -39,6 +39,11 @@ def whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def amount(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
 def refuse_file(folder: Path) -> None:
     """Refuse a folder to write into that is a file, or would lie below one."""
     there = next(place for place in (folder, *folder.parents) if place.exists())

@@ -76,6 +76,8 @@ def test_size_as_asked(root, cache):
     assert Folder(root, size=20, cache=cache).read("photo").images.shape == (4, 3, 20, 20)
     with pytest.raises(InputError, match="a size of 0 pixels is too small"):
         Folder(root, size=0, cache=cache)
+    with pytest.raises(InputError, match="a size of 2049 pixels is too large to train on: give 2048 or less"):
+        Folder(root, size=2049, cache=cache)
 
 
 def test_progress_is_shown_when_decoding(root, cache):

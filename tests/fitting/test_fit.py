@@ -26,6 +26,7 @@ from madod.training import silent
         ({"steps": 0}, ("steps cannot be 0", "1 or more")),
         ({"steps": "3"}, ("steps cannot be '3': it has to be a whole number",)),
         ({"steps": 2.5}, ("steps cannot be 2.5: it has to be a whole number",)),
+        ({"size": 100_000}, ("a size of 100000 pixels is too large", "2048 or less")),
         ({"size": "64"}, ("size cannot be '64': it has to be a whole number",)),
         ({"translate_steps": 0.5}, ("translate_steps cannot be 0.5: it has to be a whole number",)),
         ({"seed": None}, ("seed cannot be None: it has to be a whole number",)),

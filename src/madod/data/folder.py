@@ -19,7 +19,8 @@ from madod.errors import InputError
 log = logging.getLogger(__name__)
 
 LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
-MIN_SIZE = 8
+MIN_SIZE, MAX_SIZE = 8, 2048
+"""Sides in pixels of the squares that pictures may be squeezed to."""
 _IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
 
 
@@ -56,8 +57,7 @@ class Folder(DomainDataset):
         progress: Counted | None = None,
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        if size < MIN_SIZE:
-            raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+        refuse_size(size)
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
@@ -78,6 +78,14 @@ class Folder(DomainDataset):
         """Return one domain's images, memory-mapped, in the order of `paths`."""
         rows = self._rows[self.check_domain(domain)]
         return Domain(domain, self._images[rows], self._labels[rows], self._labels[rows])
+
+
+def refuse_size(size: int) -> None:
+    """Refuse a side that pictures cannot be squeezed to."""
+    if size < MIN_SIZE:
+        raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+    if size > MAX_SIZE:
+        raise InputError(f"a size of {size} pixels is too large to train on: give {MAX_SIZE} or less")
 
 
 def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:

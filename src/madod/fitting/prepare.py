@@ -12,6 +12,7 @@ from madod.algorithms.base import ALGORITHMS, BaseConfig
 from madod.benchmark.record import RunSpec, refuse_seed
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
+from madod.data.folder import refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
@@ -105,6 +106,8 @@ def look(
     own = own_folder(data, opening.root)
     rules = partial(choose, own=own is not None, gpu=device.type == "cuda", config=config)
     if own is not None and own.exists():
+        if wishes.size is not None:
+            refuse_size(wishes.size)
         found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
         return Look(found, rules(wishes, found.side), None)
     dataset = open_dataset(data, opening, progress)
