@@ -51,6 +51,13 @@ def refuse_file(folder: Path) -> None:
         raise InputError(f"{there} is a file: name a folder to write into")
 
 
+def refuse_closed(path: Path, kind: str = "folder") -> None:
+    """Refuse a file or folder to write whose place does not let one."""
+    place = next(place for place in (path, *path.absolute().parents) if place.is_dir())
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path} cannot be written, since {place} does not let you: name a {kind} somewhere else")
+
+
 def write_json(path: Path, facts: Any) -> None:
     """Write facts as JSON."""
     with whole(path) as part:

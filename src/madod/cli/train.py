@@ -205,6 +205,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         seed=how.seed,
         split_seed=how.split_seed,
         device=torch_device(how.device),
+        out=how.out,
         before=lambda look: say(how, noticed(look)),
         progress=progress,
     )  # fmt: skip
