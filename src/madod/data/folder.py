@@ -60,6 +60,7 @@ class Folder(DomainDataset):
         refuse_size(size)
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
+        _refuse_twins(pictures, self.name)
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
         if found.bad:
             report_bad(found.bad, len(pictures), self.name, skip_bad)
@@ -209,6 +210,35 @@ def _require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str
         if len(names) == 1:
             raise InputError(f"{name} has pictures of one {kind} only, {names[0]!r}: two {plural} are needed; {LAYOUT}")
     return domains, classes
+
+
+def _refuse_twins(pictures: Sequence[LabelledFile], name: str) -> None:
+    """Refuse domains or classes whose names differ by capitals alone.
+
+    Classes that stand beside each other in every domain that has one of them are meant so, such as letters: a warning.
+    """
+    for twins in _alike({picture.domain for picture in pictures}):
+        listed = " and ".join(map(repr, twins))
+        raise InputError(f"the domains {listed} of {name} differ by capitals alone: put them together, or rename one")
+    places: dict[str, set[str]] = {}
+    for picture in pictures:
+        places.setdefault(picture.label, set()).add(picture.domain)
+    for twins in _alike(places):
+        listed = " and ".join(f"{label!r} (in {', '.join(sorted(places[label]))})" for label in twins)
+        if any(places[label] != places[twins[0]] for label in twins):
+            raise InputError(
+                f"the classes {listed} of {name} differ by capitals alone: give their folders one name, or names that "
+                "differ in more where they are two classes"
+            )
+        log.warning("the classes %s of %s differ by capitals alone, and count as different ones", listed, name)
+
+
+def _alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that are the same but for capitals."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(name.casefold(), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> None:
