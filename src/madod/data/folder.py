@@ -89,10 +89,13 @@ def refuse_size(size: int) -> None:
         raise InputError(f"a size of {size} pixels is too large to train on: give {MAX_SIZE} or less")
 
 
-def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
-    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out."""
+def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> list[LabelledFile]:
+    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out.
+
+    Where there are none, `layout` says what was looked for.
+    """
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
+        raise InputError(f"{root} is not a folder; {layout}" if root.exists() else f"there is no folder {root}")
     pictures, others = [], Counter[str]()
     for domain in listing(root).folders:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
@@ -102,9 +105,10 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
                 else:
                     others[file.suffix or file.name] += 1
     if not pictures:
-        raise InputError(_nothing_found(root, others))
+        raise InputError(_nothing_found(root, others, layout))
     if warn:
-        _warn_of_others(root, others)
+        warn_of_loose(root, listing(root).folders)
+        _warn_of_kinds(root, others)
     return sorted(pictures)
 
 
@@ -168,29 +172,29 @@ def folder_name(folder: Path) -> str:
     return unicodedata.normalize("NFC", folder.name)
 
 
-def _nothing_found(root: Path, others: Counter[str]) -> str:
+def _nothing_found(root: Path, others: Counter[str], layout: str) -> str:
     folders, files = listing(root)
     if not folders and not files:
-        return f"the folder {root} is empty; {LAYOUT}"
+        return f"the folder {root} is empty; {layout}"
     if loose := _pictures_in(folders):
         return (
             f"{root} looks like ROOT/CLASS/*.jpg, without domains ({loose[0]} lies directly in a folder of the root): "
-            f"put the class folders of each site or style into a folder of its own; {LAYOUT}"
+            f"put the class folders of each site or style into a folder of its own; {layout}"
         )
     if _pictures_in([root]):
-        return f"the pictures of {root} lie in no class and no domain; {LAYOUT}"
+        return f"the pictures of {root} lie in no class and no domain; {layout}"
     seen = f" (only {', '.join(sorted(others))})" if others else ""
-    return f"no pictures in {root}{seen}; {LAYOUT}"
+    return f"no pictures in {root}{seen}; {layout}"
 
 
 def _pictures_in(folders: Iterable[Path]) -> list[Path]:
     return [file for folder in folders for file in listing(folder).files if is_picture(file)]
 
 
-def _warn_of_others(root: Path, others: Counter[str]) -> None:
-    if loose := _pictures_in([root, *listing(root).folders]):
+def warn_of_loose(root: Path, domains: Iterable[Path] = ()) -> None:
+    """Warn of pictures that lie beside the folders of classes: in the root, or in those of domains."""
+    if loose := _pictures_in([root, *domains]):
         log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
-    _warn_of_kinds(root, others)
 
 
 def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
