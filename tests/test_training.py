@@ -301,6 +301,30 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     assert (tmp_path / CHECKPOINT).read_bytes() == kept
 
 
+def test_a_checkpoint_of_the_same_settings_is_of_other_pictures(tmp_path):
+    fit(Line(), tmp_path, 10, settings="lr 1")
+    with pytest.raises(InputError, match="a run with other pictures: "):
+        fit(Line(), tmp_path, 10, identity="another", settings="lr 1")
+    with pytest.raises(InputError, match="a run with other settings or pictures: "):
+        fit(Line(), tmp_path, 10, identity="another", settings="lr 2")
+
+
+def test_what_sets_a_checkpoints_run_apart_is_named_before_anything_is_decoded(pictures, tmp_path, capsys, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--size", "8", "--algorithm", "erm",
+             "--check", "none", "--quiet"]  # fmt: skip
+    monkeypatch.setattr("madod.benchmark.run.evaluate", lambda *what: sys.exit(7))  # as if it was killed there
+    with pytest.raises(SystemExit):
+        main([*words, "--cache", str(tmp_path / "cache"), "--steps", "2"])
+    kept = (tmp_path / "out" / CHECKPOINT).read_bytes()
+    assert main([*words, "--cache", str(tmp_path / "other"), "--steps", "3", "--lr", "0.5"]) == 2
+    assert capsys.readouterr().err == (
+        f"madod: {tmp_path / 'out' / CHECKPOINT} belongs to a run with other settings (steps 2 there, 3 here; lr 0.001 "
+        "there, 0.5 here): delete its folder, or choose another\n"
+    )
+    assert not (tmp_path / "other").exists()
+    assert (tmp_path / "out" / CHECKPOINT).read_bytes() == kept
+
+
 def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):
     save_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "another run", [], {})
     code = main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"])

@@ -83,17 +83,19 @@ def train(
     remedy: str = "lower the learning rate (lr) and start again in a fresh folder",
     cadence: Cadence = USUAL,
     before: Seconds | None = None,
+    settings: str = "",
 ) -> History:
     """Train to `steps` and return the history; a fresh learner resumes from `out/checkpoint.safetensors`, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
     generators and the history, and batches depend on the generators alone. `identity` names all that decides the
     outcome; a checkpoint of another run is refused. `before` are the seconds of earlier stages: a checkpoint keeps them
-    with its own for the next start (`spent`), and nothing else depends on them.
+    with its own for the next start (`spent`), and nothing else depends on them. `settings` are kept with it too, to
+    tell people what it is of (`settings_of`).
     """
     file, start = out / CHECKPOINT, time.monotonic()
     earlier = spent(file).get("training", 0.0)
-    history = load_checkpoint(file, learner, rng, identity) if file.exists() and learner.step == 0 else []
+    history = load_checkpoint(file, learner, rng, identity, settings) if file.exists() and learner.step == 0 else []
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
@@ -111,7 +113,7 @@ def train(
         if last or (learner.step % cadence.checkpoint == 0 and cost <= cadence.share * (looked - saved)):
             check_weights(learner, stage, remedy)
             clock = {**(before or {}), "training": earlier + time.monotonic() - start}
-            save_checkpoint(file, learner, rng, identity, history, clock)
+            save_checkpoint(file, learner, rng, identity, history, clock, settings)
             saved = time.monotonic()
             cost = saved - looked
     return history
@@ -143,7 +145,13 @@ def breakdown(stage: str, step: int, name: str, remedy: str) -> InputError:
 
 
 def save_checkpoint(
-    file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History, seconds: Seconds
+    file: Path,
+    learner: Learner,
+    rng: np.random.Generator,
+    identity: str,
+    history: History,
+    seconds: Seconds,
+    settings: str = "",
 ) -> None:
     """Write everything that the next step depends on into one file, whole or absent; and the seconds spent so far."""
     tensors = {f"weights.{name}": value for name, value in learner.state_dict().items()}
@@ -156,7 +164,7 @@ def save_checkpoint(
     tensors["rng"] = learner.rng.get_state()
     facts = {"identity": identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
     texts = {"facts": facts, "history": history, "seconds": dict(seconds)}
-    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()})
+    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()} | {"settings": settings})
 
 
 MACHINE = ("fused", "capturable", "foreach")
@@ -167,7 +175,9 @@ FROM_THE_START = "delete it, and the same command begins from the start"
 """What to do about a checkpoint that is none."""
 
 
-def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
+def load_checkpoint(
+    file: Path, learner: Learner, rng: np.random.Generator, identity: str, settings: str = ""
+) -> History:
     """Put learner and generators back to where a checkpoint left them."""
     tensors, texts = read_tensors(file, learner.rng.device, FROM_THE_START)
     try:
@@ -175,9 +185,8 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     except (KeyError, ValueError) as error:
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
     if facts["identity"] != identity:
-        raise InputError(
-            f"{file} belongs to a run with other settings or pictures: delete its folder, or choose another"
-        )
+        same = settings and texts.get("settings") == settings
+        raise another(file, "pictures" if same else "settings or pictures")
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
@@ -192,6 +201,16 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     learner.rng.set_state(tensors["rng"].cpu())
     learner.step = facts["step"]
     return history
+
+
+def another(file: Path, what: str) -> InputError:
+    """Return the refusal of a checkpoint of a run with something other."""
+    return InputError(f"{file} belongs to a run with other {what}: delete its folder, or choose another")
+
+
+def settings_of(file: Path) -> str:
+    """Return the settings that a checkpoint was saved with; nothing without one, or where it is too old to say."""
+    return read_texts(file).get("settings", "")
 
 
 def reached(file: Path) -> int:
