@@ -246,6 +246,21 @@ def test_a_run_that_goes_on_says_from_where(pictures, tmp_path, capsys, monkeypa
     assert "going on from step 60 of 60\n" in capsys.readouterr().err
 
 
+def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path, capsys, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
+             "--algorithm", "erm", "--steps", "4"]  # fmt: skip
+
+    def interrupted(folds):
+        """End between the check and the training."""
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("madod.fitting.fit.best_detector", interrupted)
+    for told in (True, False):
+        assert main(words) == 130
+        (said,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("this will take"))
+        assert ("for the check" in said) == told
+
+
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
     few = hparams("madod", {"tasks": 1, "shots": 1})
     spec = RunSpec("mine", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)

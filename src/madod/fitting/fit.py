@@ -58,7 +58,7 @@ def carry_out(
     folder of pictures that show nothing known: they are only scored, by the finished model.
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
-    names = tuple(dict.fromkeys((*THREE, *([detector] if detector else []))))
+    names = ready.detectors
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
         return run(

@@ -15,6 +15,7 @@ from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.folder import refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
+from madod.detectors import THREE
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
 from madod.fitting.choose import Choice, Wishes, choose
@@ -49,6 +50,11 @@ class Ready:
     """The one that was asked for; None is chosen by the check."""
     device: torch.device
     cache: Path
+
+    @property
+    def detectors(self) -> tuple[str, ...]:
+        """Those that are measured: the usual three, and the one that was asked for."""
+        return tuple(dict.fromkeys((*THREE, *([self.detector] if self.detector else []))))
 
 
 def prepare(
