@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +205,61 @@ def test_resumed_equals_straight(tmp_path, stop):
     assert not torch.equal(first.weight, second.weight)
     assert torch.equal(second.weight, straight.weight)
     assert [row for row in found if row["step"] % 10 == 0] == expected
+
+
+class Asked(Line):
+    """Gets a signal in the middle of a step, as often as it is told."""
+
+    def __init__(self, number: int, step: int, times: int = 1) -> None:
+        super().__init__()
+        self.number, self.last, self.times = number, step, times
+
+    def update(self, batch: torch.Tensor) -> dict[str, torch.Tensor]:
+        for _ in range(self.times if self.step + 1 == self.last else 0):
+            signal.raise_signal(self.number)
+        return super().update(batch)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 60, 100])
+def test_interrupted_it_ends_its_step_and_saves_it(tmp_path, stop):
+    straight, resumed = Line(), Line()
+    expected = fit(straight, tmp_path / "straight")
+    with pytest.raises(KeyboardInterrupt):
+        fit(Asked(signal.SIGINT, stop), tmp_path / "resumed")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert reached(tmp_path / "resumed" / CHECKPOINT) == stop
+    assert fit(resumed, tmp_path / "resumed", seed=5) == expected
+    assert torch.equal(resumed.weight, straight.weight)
+
+
+def test_interrupted_twice_it_ends_at_once(tmp_path):
+    learner = Asked(signal.SIGINT, 7, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        fit(learner, tmp_path)
+    assert learner.step == 6
+    assert not list(tmp_path.iterdir())
+
+
+def test_signals_that_somebody_else_answers_are_theirs(tmp_path):
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        fit(Asked(signal.SIGINT, 7), tmp_path / "answered")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+    with ThreadPoolExecutor(1) as other:  # where no signal comes
+        assert other.submit(fit, Line(), tmp_path / "thread").result()
+
+
+def test_terminated_it_saves_its_step_and_ends_as_one_that_was(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from tests.test_training import *; fit(Asked(15, 7), Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[1], check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert reached(tmp_path / CHECKPOINT) == 7
 
 
 def aged(file: Path, **seconds: float) -> None:

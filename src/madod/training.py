@@ -2,8 +2,11 @@
 
 import json
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -88,10 +91,10 @@ def train(
     """Train to `steps` and return the history; a fresh learner resumes from `out/checkpoint.safetensors`, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
-    generators and the history, and batches depend on the generators alone. `identity` names all that decides the
-    outcome; a checkpoint of another run is refused. `before` are the seconds of earlier stages: a checkpoint keeps them
-    with its own for the next start (`spent`), and nothing else depends on them. `settings` are kept with it too, to
-    tell people what it is of (`settings_of`).
+    generators and the history, and batches depend on the generators alone. Asked to end by Ctrl-C or SIGTERM, it ends
+    its step first and saves it. `identity` names all that decides the outcome; a checkpoint of another run is refused.
+    `before` are the seconds of earlier stages: a checkpoint keeps them with its own for the next start (`spent`), and
+    nothing else depends on them. `settings` are kept with it too, to tell people what it is of (`settings_of`).
     """
     file, start = out / CHECKPOINT, time.monotonic()
     earlier = spent(file).get("training", 0.0)
@@ -99,24 +102,55 @@ def train(
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
-    cost = 0.0
-    while learner.step < steps:
-        terms = learner.update(next(batches))
-        learner.step += 1
-        last = learner.step == steps
-        if learner.step % cadence.log == 0 or last:
-            waiting[learner.step] = terms
-            progress(stage, learner.step, steps)
-        if waiting and (last or time.monotonic() - looked >= LOOK or learner.step % cadence.checkpoint == 0):
-            history += look(waiting, stage, remedy)
-            looked, waiting = time.monotonic(), {}
-        if last or (learner.step % cadence.checkpoint == 0 and cost <= cadence.share * (looked - saved)):
-            check_weights(learner, stage, remedy)
-            clock = {**(before or {}), "training": earlier + time.monotonic() - start}
-            save_checkpoint(file, learner, rng, identity, history, clock, settings)
-            saved = time.monotonic()
-            cost = saved - looked
+    cost, leaving = 0.0, False
+    with held_back() as came:
+        while learner.step < steps and not leaving:
+            terms = learner.update(next(batches))
+            learner.step += 1
+            last, leaving = learner.step == steps, bool(came)
+            due = last or leaving or learner.step % cadence.checkpoint == 0
+            if learner.step % cadence.log == 0 or last:
+                waiting[learner.step] = terms
+                progress(stage, learner.step, steps)
+            if waiting and (due or time.monotonic() - looked >= LOOK):
+                history += look(waiting, stage, remedy)
+                looked, waiting = time.monotonic(), {}
+            if last or leaving or (due and cost <= cadence.share * (looked - saved)):
+                check_weights(learner, stage, remedy)
+                clock = {**(before or {}), "training": earlier + time.monotonic() - start}
+                save_checkpoint(file, learner, rng, identity, history, clock, settings)
+                saved = time.monotonic()
+                cost = saved - looked
     return history
+
+
+@contextmanager
+def held_back() -> Iterator[list[int]]:
+    """Hold back the signals that ask the process to end, give those that came, and let them through in the end.
+
+    A second one comes through at once. Signals that somebody else answers, or that another thread gets, are left alone.
+    """
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    here = threading.current_thread() is threading.main_thread()
+    ours = [number for number, answer in usual.items() if here and signal.getsignal(number) == answer]
+    came: list[int] = []
+
+    def let_through() -> None:
+        for number in ours:
+            signal.signal(number, usual[number])
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+        let_through()
+
+    for number in ours:
+        signal.signal(number, note)
+    try:
+        yield came
+    finally:
+        let_through()
+    if came:
+        signal.raise_signal(came[0])
 
 
 def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
