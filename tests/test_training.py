@@ -317,6 +317,20 @@ def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path
         assert ("for the check" in said) == told
 
 
+def test_what_an_interrupted_check_left_is_in_the_way_of_no_other(pictures, tmp_path, capsys, caplog, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
+             "--algorithm", "erm", "--quiet"]  # fmt: skip
+    monkeypatch.setattr("madod.benchmark.run.evaluate", lambda *what: sys.exit(7))  # as if it was killed there
+    with pytest.raises(SystemExit):
+        main([*words, "--steps", "8"])
+    assert list((tmp_path / "out" / "check").glob(f"*/{CHECKPOINT}"))
+    monkeypatch.undo()
+    assert main([*words, "--steps", "4"]) == 0
+    assert capsys.readouterr().out.count("check without ") == 3
+    assert not caplog.messages
+    assert not (tmp_path / "out" / "check").exists()
+
+
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
     few = hparams("madod", {"tasks": 1, "shots": 1})
     spec = RunSpec("mine", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)

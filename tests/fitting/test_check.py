@@ -67,9 +67,20 @@ def test_what_is_done_of_a_check_is_not_awaited(working, tmp_path):
 
     assert awaited(SPEC, Digits(), "none", tmp_path) == []
     assert left() == list(Digits.domains)
-    (tmp_path / "check" / "0").mkdir(parents=True)
-    (tmp_path / "check" / "0" / "record.json").touch()
+    begun = []
+
+    def killed(spec, folder, stage):
+        """Finish the first fold, and be killed in the second."""
+        begun.append(folder)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        folder.mkdir(parents=True)
+        (folder / "record.json").touch()
+
+    with pytest.raises(KeyboardInterrupt):
+        checked(SPEC, Digits(), "full", tmp_path, killed)
     assert left() == list(Digits.domains[1:])
+    assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
     working(failing=("neon",))
     assert left() == ["neon"]
     assert left(detectors=(*THREE, "knn")) == list(Digits.domains)

@@ -1,5 +1,6 @@
 """How training on this folder does where it cannot look: every domain held out once, with a class hidden."""
 
+import hashlib
 import logging
 import shutil
 from collections import Counter
@@ -78,7 +79,7 @@ def checked(
     for k, (domain, plan) in enumerate(zip(dataset.domains, plans, strict=True)):
         try:
             known = done.get(ids[k])
-            folds.append(known or fold(plan, run(plan, out / FOLDS / str(k), f"check {k + 1}/{len(plans)}")))
+            folds.append(known or fold(plan, run(plan, _home(out, ids[k]), f"check {k + 1}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:
@@ -96,9 +97,10 @@ def awaited(
     if how == "none":
         return []
     plans, done = fold_specs(spec, dataset, how), _done(out / FILE, detectors)
-    noted = [name in done for name in _ids(spec, dataset, plans)] if done else [False] * len(plans)
-    finished = [(out / FOLDS / str(k) / RECORD).exists() for k in range(len(plans))]
-    return [plan for plan, *over in zip(plans, noted, finished, strict=True) if not any(over)]
+    if not done and not (out / FOLDS).exists():
+        return plans
+    named = zip(plans, _ids(spec, dataset, plans), strict=True)
+    return [plan for plan, name in named if name not in done and not (_home(out, name) / RECORD).exists()]
 
 
 def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpec]:
@@ -110,6 +112,11 @@ def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> lis
     """Return what tells the runs of a check from others: their settings, and all pictures."""
     images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
     return [f"{plan.id} {images}" for plan in plans]
+
+
+def _home(out: Path, name: str) -> Path:
+    """Return the folder of a fold's run, which no run with other settings or pictures has."""
+    return out / FOLDS / hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
 def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
