@@ -135,6 +135,8 @@ def test_lists_hold_what_the_readme_promises(capsys):
             ["predict", "x", __file__, "--gallery", "c.png"],
             "c.png is no name for a page: let it end in .html, as in c.html",
         ),
+        (["train", "x", "--out", "y", "--step", "2"], "there is no option --step (did you mean --steps?);"),
+        (["train", "x", "--out", "y", "--step=2"], "there is no option --step=2 (did you mean --steps?);"),
         (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )

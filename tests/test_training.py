@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -206,6 +207,61 @@ def test_resumed_equals_straight(tmp_path, stop):
     assert [row for row in found if row["step"] % 10 == 0] == expected
 
 
+class Asked(Line):
+    """Gets a signal in the middle of a step, as often as it is told."""
+
+    def __init__(self, number: int, step: int, times: int = 1) -> None:
+        super().__init__()
+        self.number, self.last, self.times = number, step, times
+
+    def update(self, batch: torch.Tensor) -> dict[str, torch.Tensor]:
+        for _ in range(self.times if self.step + 1 == self.last else 0):
+            signal.raise_signal(self.number)
+        return super().update(batch)
+
+
+@pytest.mark.parametrize("stop", [1, 7, 60, 100])
+def test_interrupted_it_ends_its_step_and_saves_it(tmp_path, stop):
+    straight, resumed = Line(), Line()
+    expected = fit(straight, tmp_path / "straight")
+    with pytest.raises(KeyboardInterrupt):
+        fit(Asked(signal.SIGINT, stop), tmp_path / "resumed")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert reached(tmp_path / "resumed" / CHECKPOINT) == stop
+    assert fit(resumed, tmp_path / "resumed", seed=5) == expected
+    assert torch.equal(resumed.weight, straight.weight)
+
+
+def test_interrupted_twice_it_ends_at_once(tmp_path):
+    learner = Asked(signal.SIGINT, 7, times=2)
+    with pytest.raises(KeyboardInterrupt):
+        fit(learner, tmp_path)
+    assert learner.step == 6
+    assert not list(tmp_path.iterdir())
+
+
+def test_signals_that_somebody_else_answers_are_theirs(tmp_path):
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        fit(Asked(signal.SIGINT, 7), tmp_path / "answered")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT]
+    with ThreadPoolExecutor(1) as other:  # where no signal comes
+        assert other.submit(fit, Line(), tmp_path / "thread").result()
+
+
+def test_terminated_it_saves_its_step_and_ends_as_one_that_was(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from tests.test_training import *; fit(Asked(15, 7), Path(sys.argv[1]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[1], check=False)
+    assert done.returncode == -signal.SIGTERM
+    assert reached(tmp_path / CHECKPOINT) == 7
+
+
 def aged(file: Path, **seconds: float) -> None:
     """Let a checkpoint say that so much time was spent; without any, let it be one of before that was noted."""
     tensors, texts = read_tensors(file)
@@ -244,6 +300,35 @@ def test_a_run_that_goes_on_says_from_where(pictures, tmp_path, capsys, monkeypa
     monkeypatch.undo()
     assert main(words) == 0
     assert "going on from step 60 of 60\n" in capsys.readouterr().err
+
+
+def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path, capsys, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
+             "--algorithm", "erm", "--steps", "4"]  # fmt: skip
+
+    def interrupted(folds):
+        """End between the check and the training."""
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("madod.fitting.fit.best_detector", interrupted)
+    for told in (True, False):
+        assert main(words) == 130
+        (said,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("this will take"))
+        assert ("for the check" in said) == told
+
+
+def test_what_an_interrupted_check_left_is_in_the_way_of_no_other(pictures, tmp_path, capsys, caplog, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
+             "--algorithm", "erm", "--quiet"]  # fmt: skip
+    monkeypatch.setattr("madod.benchmark.run.evaluate", lambda *what: sys.exit(7))  # as if it was killed there
+    with pytest.raises(SystemExit):
+        main([*words, "--steps", "8"])
+    assert list((tmp_path / "out" / "check").glob(f"*/{CHECKPOINT}"))
+    monkeypatch.undo()
+    assert main([*words, "--steps", "4"]) == 0
+    assert capsys.readouterr().out.count("check without ") == 3
+    assert not caplog.messages
+    assert not (tmp_path / "out" / "check").exists()
 
 
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
@@ -299,6 +384,30 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         fit(Line(), tmp_path, 10, identity="another")
     assert str(tmp_path / CHECKPOINT) in str(refusal.value)
     assert (tmp_path / CHECKPOINT).read_bytes() == kept
+
+
+def test_a_checkpoint_of_the_same_settings_is_of_other_pictures(tmp_path):
+    fit(Line(), tmp_path, 10, settings="lr 1")
+    with pytest.raises(InputError, match="a run with other pictures: "):
+        fit(Line(), tmp_path, 10, identity="another", settings="lr 1")
+    with pytest.raises(InputError, match="a run with other settings or pictures: "):
+        fit(Line(), tmp_path, 10, identity="another", settings="lr 2")
+
+
+def test_what_sets_a_checkpoints_run_apart_is_named_before_anything_is_decoded(pictures, tmp_path, capsys, monkeypatch):
+    words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--size", "8", "--algorithm", "erm",
+             "--check", "none", "--quiet"]  # fmt: skip
+    monkeypatch.setattr("madod.benchmark.run.evaluate", lambda *what: sys.exit(7))  # as if it was killed there
+    with pytest.raises(SystemExit):
+        main([*words, "--cache", str(tmp_path / "cache"), "--steps", "2"])
+    kept = (tmp_path / "out" / CHECKPOINT).read_bytes()
+    assert main([*words, "--cache", str(tmp_path / "other"), "--steps", "3", "--lr", "0.5"]) == 2
+    assert capsys.readouterr().err == (
+        f"madod: {tmp_path / 'out' / CHECKPOINT} belongs to a run with other settings (steps 2 there, 3 here; lr 0.001 "
+        "there, 0.5 here): delete its folder, or choose another\n"
+    )
+    assert not (tmp_path / "other").exists()
+    assert (tmp_path / "out" / CHECKPOINT).read_bytes() == kept
 
 
 def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):

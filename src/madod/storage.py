@@ -39,11 +39,23 @@ def whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def amount(size: int) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+
+
 def refuse_file(folder: Path) -> None:
     """Refuse a folder to write into that is a file, or would lie below one."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir():
         raise InputError(f"{there} is a file: name a folder to write into")
+
+
+def refuse_closed(path: Path, kind: str = "folder") -> None:
+    """Refuse a file or folder to write whose place does not let one."""
+    place = next(place for place in (path, *path.absolute().parents) if place.is_dir())
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"{path} cannot be written, since {place} does not let you: name a {kind} somewhere else")
 
 
 def write_json(path: Path, facts: Any) -> None:

@@ -2,8 +2,11 @@
 
 import json
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -83,38 +86,71 @@ def train(
     remedy: str = "lower the learning rate (lr) and start again in a fresh folder",
     cadence: Cadence = USUAL,
     before: Seconds | None = None,
+    settings: str = "",
 ) -> History:
     """Train to `steps` and return the history; a fresh learner resumes from `out/checkpoint.safetensors`, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
-    generators and the history, and batches depend on the generators alone. `identity` names all that decides the
-    outcome; a checkpoint of another run is refused. `before` are the seconds of earlier stages: a checkpoint keeps them
-    with its own for the next start (`spent`), and nothing else depends on them.
+    generators and the history, and batches depend on the generators alone. Asked to end by Ctrl-C or SIGTERM, it ends
+    its step first and saves it. `identity` names all that decides the outcome; a checkpoint of another run is refused.
+    `before` are the seconds of earlier stages: a checkpoint keeps them with its own for the next start (`spent`), and
+    nothing else depends on them. `settings` are kept with it too, to tell people what it is of (`settings_of`).
     """
     file, start = out / CHECKPOINT, time.monotonic()
     earlier = spent(file).get("training", 0.0)
-    history = load_checkpoint(file, learner, rng, identity) if file.exists() and learner.step == 0 else []
+    history = load_checkpoint(file, learner, rng, identity, settings) if file.exists() and learner.step == 0 else []
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
-    cost = 0.0
-    while learner.step < steps:
-        terms = learner.update(next(batches))
-        learner.step += 1
-        last = learner.step == steps
-        if learner.step % cadence.log == 0 or last:
-            waiting[learner.step] = terms
-            progress(stage, learner.step, steps)
-        if waiting and (last or time.monotonic() - looked >= LOOK or learner.step % cadence.checkpoint == 0):
-            history += look(waiting, stage, remedy)
-            looked, waiting = time.monotonic(), {}
-        if last or (learner.step % cadence.checkpoint == 0 and cost <= cadence.share * (looked - saved)):
-            check_weights(learner, stage, remedy)
-            clock = {**(before or {}), "training": earlier + time.monotonic() - start}
-            save_checkpoint(file, learner, rng, identity, history, clock)
-            saved = time.monotonic()
-            cost = saved - looked
+    cost, leaving = 0.0, False
+    with held_back() as came:
+        while learner.step < steps and not leaving:
+            terms = learner.update(next(batches))
+            learner.step += 1
+            last, leaving = learner.step == steps, bool(came)
+            due = last or leaving or learner.step % cadence.checkpoint == 0
+            if learner.step % cadence.log == 0 or last:
+                waiting[learner.step] = terms
+                progress(stage, learner.step, steps)
+            if waiting and (due or time.monotonic() - looked >= LOOK):
+                history += look(waiting, stage, remedy)
+                looked, waiting = time.monotonic(), {}
+            if last or leaving or (due and cost <= cadence.share * (looked - saved)):
+                check_weights(learner, stage, remedy)
+                clock = {**(before or {}), "training": earlier + time.monotonic() - start}
+                save_checkpoint(file, learner, rng, identity, history, clock, settings)
+                saved = time.monotonic()
+                cost = saved - looked
     return history
+
+
+@contextmanager
+def held_back() -> Iterator[list[int]]:
+    """Hold back the signals that ask the process to end, give those that came, and let them through in the end.
+
+    A second one comes through at once. Signals that somebody else answers, or that another thread gets, are left alone.
+    """
+    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    here = threading.current_thread() is threading.main_thread()
+    ours = [number for number, answer in usual.items() if here and signal.getsignal(number) == answer]
+    came: list[int] = []
+
+    def let_through() -> None:
+        for number in ours:
+            signal.signal(number, usual[number])
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+        let_through()
+
+    for number in ours:
+        signal.signal(number, note)
+    try:
+        yield came
+    finally:
+        let_through()
+    if came:
+        signal.raise_signal(came[0])
 
 
 def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
@@ -143,7 +179,13 @@ def breakdown(stage: str, step: int, name: str, remedy: str) -> InputError:
 
 
 def save_checkpoint(
-    file: Path, learner: Learner, rng: np.random.Generator, identity: str, history: History, seconds: Seconds
+    file: Path,
+    learner: Learner,
+    rng: np.random.Generator,
+    identity: str,
+    history: History,
+    seconds: Seconds,
+    settings: str = "",
 ) -> None:
     """Write everything that the next step depends on into one file, whole or absent; and the seconds spent so far."""
     tensors = {f"weights.{name}": value for name, value in learner.state_dict().items()}
@@ -156,7 +198,7 @@ def save_checkpoint(
     tensors["rng"] = learner.rng.get_state()
     facts = {"identity": identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
     texts = {"facts": facts, "history": history, "seconds": dict(seconds)}
-    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()})
+    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()} | {"settings": settings})
 
 
 MACHINE = ("fused", "capturable", "foreach")
@@ -167,7 +209,9 @@ FROM_THE_START = "delete it, and the same command begins from the start"
 """What to do about a checkpoint that is none."""
 
 
-def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, identity: str) -> History:
+def load_checkpoint(
+    file: Path, learner: Learner, rng: np.random.Generator, identity: str, settings: str = ""
+) -> History:
     """Put learner and generators back to where a checkpoint left them."""
     tensors, texts = read_tensors(file, learner.rng.device, FROM_THE_START)
     try:
@@ -175,9 +219,8 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     except (KeyError, ValueError) as error:
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
     if facts["identity"] != identity:
-        raise InputError(
-            f"{file} belongs to a run with other settings or pictures: delete its folder, or choose another"
-        )
+        same = settings and texts.get("settings") == settings
+        raise another(file, "pictures" if same else "settings or pictures")
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
@@ -192,6 +235,16 @@ def load_checkpoint(file: Path, learner: Learner, rng: np.random.Generator, iden
     learner.rng.set_state(tensors["rng"].cpu())
     learner.step = facts["step"]
     return history
+
+
+def another(file: Path, what: str) -> InputError:
+    """Return the refusal of a checkpoint of a run with something other."""
+    return InputError(f"{file} belongs to a run with other {what}: delete its folder, or choose another")
+
+
+def settings_of(file: Path) -> str:
+    """Return the settings that a checkpoint was saved with; nothing without one, or where it is too old to say."""
+    return read_texts(file).get("settings", "")
 
 
 def reached(file: Path) -> int:

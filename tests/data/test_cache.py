@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -278,6 +279,21 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(files, cache, monkeypatc
     assert entries(cache) == leftovers(cache) == []
     monkeypatch.undo()
     assert torch.equal(decoded(files, 64, cache=cache).images, expected(files, 64))
+
+
+def test_a_disk_without_room_for_all_pictures_is_refused_before_any_is_decoded(files, cache, reads, monkeypatch):
+    free = 40 * 3 * 64 * 64
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=free))
+    with pytest.raises(InputError) as caught:
+        decoded(files, 128, cache=cache)
+    assert str(caught.value) == (
+        f"40 pictures of 128 px take 2.0 MB in {cache}, and 0.5 MB are free there: free some space, choose a smaller "
+        "size, or set MADOD_CACHE to a folder on another disk"
+    )
+    assert reads == entries(cache) == leftovers(cache) == []
+    assert len(decoded(files, 64, cache=cache).images) == 40
+    free = 0
+    assert len(decoded(files, 64, cache=cache).images) == 40  # what is decoded needs no more room
 
 
 def test_a_cache_that_cannot_be_written_is_one_sentence(files, tmp_path):

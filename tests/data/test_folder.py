@@ -76,6 +76,8 @@ def test_size_as_asked(root, cache):
     assert Folder(root, size=20, cache=cache).read("photo").images.shape == (4, 3, 20, 20)
     with pytest.raises(InputError, match="a size of 0 pixels is too small"):
         Folder(root, size=0, cache=cache)
+    with pytest.raises(InputError, match="a size of 2049 pixels is too large to train on: give 2048 or less"):
+        Folder(root, size=2049, cache=cache)
 
 
 def test_progress_is_shown_when_decoding(root, cache):
@@ -228,6 +230,47 @@ def test_one_class(root, cache):
             file.unlink()
     text = f"{root} has pictures of one class only, 'cat': two classes are needed{LAYOUT}"
     assert refusal(root, cache) == text
+
+
+@pytest.fixture
+def capitals(tmp_path):
+    """Skip where the system takes names that differ by capitals for one."""
+    (tmp_path / "a").touch()
+    if (tmp_path / "A").exists():
+        pytest.skip("this system has no such names")
+
+
+@pytest.mark.usefixtures("capitals")
+@pytest.mark.parametrize(("beside", "there"), [(False, "photo"), (True, "photo, sketch")])
+def test_classes_that_differ_by_capitals_alone_are_refused(root, cache, beside, there):
+    (root / "sketch" / "dog").rename(root / "sketch" / "Dog")
+    if beside:
+        save(root / "sketch" / "dog" / "9.png")
+    assert refusal(root, cache) == (
+        f"the classes 'Dog' (in sketch) and 'dog' (in {there}) of {root} differ by capitals alone: give their folders "
+        "one name, or names that differ in more where they are two classes"
+    )
+    assert not list(cache.glob("*/images.npy"))
+
+
+@pytest.mark.usefixtures("capitals")
+def test_domains_that_differ_by_capitals_alone_are_refused(root, cache):
+    save(root / "Photo" / "cat" / "0.png")
+    assert refusal(root, cache) == (
+        f"the domains 'Photo' and 'photo' of {root} differ by capitals alone: put them together, or rename one"
+    )
+
+
+@pytest.mark.usefixtures("capitals")
+def test_capital_and_small_letters_may_be_classes(root, cache, caplog):
+    for domain in COLOURS:
+        for letter in "aA":
+            save(root / domain / letter / "0.png")
+    assert Folder(root, size=32, cache=cache).classes == ("A", "a", "cat", "dog")
+    places = "(in photo, sketch)"
+    assert caplog.messages == [
+        f"the classes 'A' {places} and 'a' {places} of {root} differ by capitals alone, and count as different ones"
+    ]
 
 
 def test_classes_without_domains_are_recognised(tmp_path, cache):

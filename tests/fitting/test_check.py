@@ -10,7 +10,7 @@ from madod.data.split import split
 from madod.detectors import THREE
 from madod.errors import InputError, NoSpaceError
 from madod.fitting import check
-from madod.fitting.check import FILE, Fold, checked
+from madod.fitting.check import FILE, Fold, awaited, checked
 
 SPEC = RunSpec("digits", None, (), "erm", steps=4)
 
@@ -59,6 +59,34 @@ def test_folds_that_failed_are_tried_again_and_finished_ones_are_not(working):
     folds, begun = working()
     assert ([fold.domain for fold in folds], begun) == (list(Digits.domains), ["neon"])
     assert working() == (folds, [])
+
+
+def test_what_is_done_of_a_check_is_not_awaited(working, tmp_path):
+    def left(**how):
+        return [spec.test_domain for spec in awaited(SPEC, Digits(), "full", tmp_path, **how)]
+
+    assert awaited(SPEC, Digits(), "none", tmp_path) == []
+    assert left() == list(Digits.domains)
+    begun = []
+
+    def killed(spec, folder, stage):
+        """Finish the first fold, and be killed in the second."""
+        begun.append(folder)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        folder.mkdir(parents=True)
+        (folder / "record.json").touch()
+
+    with pytest.raises(KeyboardInterrupt):
+        checked(SPEC, Digits(), "full", tmp_path, killed)
+    assert left() == list(Digits.domains[1:])
+    assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
+    working(failing=("neon",))
+    assert left() == ["neon"]
+    assert left(detectors=(*THREE, "knn")) == list(Digits.domains)
+    working()
+    assert left() == []
+    assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
 
 
 class Repainted(Digits):

@@ -1,5 +1,6 @@
 """What `madod.fit` refuses before anything long starts, and what `madod data` makes ready for it."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from madod.training import silent
         ({"steps": 0}, ("steps cannot be 0", "1 or more")),
         ({"steps": "3"}, ("steps cannot be '3': it has to be a whole number",)),
         ({"steps": 2.5}, ("steps cannot be 2.5: it has to be a whole number",)),
+        ({"size": 100_000}, ("a size of 100000 pixels is too large", "2048 or less")),
         ({"size": "64"}, ("size cannot be '64': it has to be a whole number",)),
         ({"translate_steps": 0.5}, ("translate_steps cannot be 0.5: it has to be a whole number",)),
         ({"seed": None}, ("seed cannot be None: it has to be a whole number",)),
@@ -155,6 +157,7 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     with pytest.raises(madod.InputError, match=r"lies among the pictures in .*: choose a folder outside"):
         madod.fit(pictures, out=pictures / inner, cache=tmp_path, algorithm="erm", steps=2)
     assert sorted(pictures.rglob("*")) == before
+    assert not list(tmp_path.iterdir())  # refused before anything was decoded
 
 
 @pytest.mark.parametrize("inner", ["", "model"])
@@ -163,6 +166,25 @@ def test_a_file_is_no_folder_for_a_model(inner, pictures, tmp_path):
     with pytest.raises(madod.InputError, match=r"photo\.png is a file: name a folder to write into"):
         madod.fit(pictures, out=str(tmp_path / "photo.png" / inner), cache=tmp_path, algorithm="erm", steps=1)
     assert (tmp_path / "photo.png").read_bytes() == b"kept"
+    assert [file.name for file in tmp_path.iterdir()] == ["photo.png"]  # refused before anything was decoded
+
+
+def test_a_folder_that_lets_nobody_write_is_refused_before_anything_long(pictures, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != tmp_path)
+    out, cache = tmp_path / "new" / "model", tmp_path / "cache"
+    assert main(["train", str(pictures), "--out", str(out), "--cache", str(cache), "--algorithm", "erm"]) == 2
+    assert capsys.readouterr().err == (
+        f"madod: {out} cannot be written, since {tmp_path} does not let you: name a folder somewhere else\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_another_run_is_refused_before_anything_is_decoded(pictures, tmp_path):
+    how = {"out": tmp_path / "out", "algorithm": "erm", "check": "none"}
+    madod.fit(pictures, steps=1, cache=tmp_path / "cache", **how)
+    with pytest.raises(madod.InputError, match="holds a finished run with other settings"):
+        madod.fit(pictures, steps=2, cache=tmp_path / "other", **how)
+    assert not (tmp_path / "other").exists()
 
 
 def test_the_name_of_a_dataset_is_the_dataset_whatever_folder_lies_here(pictures, tmp_path, monkeypatch, caplog):

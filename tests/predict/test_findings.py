@@ -49,12 +49,46 @@ def test_a_folder_without_pictures_is_refused(tmp_path):
     with pytest.raises(InputError, match="no pictures"):
         toy_model().evaluate(tmp_path)
     shutil.rmtree(tmp_path / "x")
-    with pytest.raises(InputError, match="is empty"):
+    with pytest.raises(InputError, match=r"is empty; the layout is FOLDER/DOMAIN/CLASS/\*.jpg or FOLDER/CLASS/\*.jpg$"):
         toy_model().evaluate(tmp_path)
     with pytest.raises(InputError, match="there is no folder"):
         toy_model().evaluate(tmp_path / "gone")
     files(tmp_path, 1)
     with pytest.raises(InputError, match=r"lie in no class: put them into .*/CLASS or .*/DOMAIN/CLASS"):
+        toy_model().evaluate(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["", "day"], ids=["classes", "domains"])
+def test_pictures_beside_class_folders_are_left_out_and_said(form, tmp_path, caplog):
+    for label in ("cat", "wolf"):
+        files(tmp_path / form / label, 2)
+    loose = files(tmp_path / form, 3)
+    (tmp_path / form / "cat" / "notes.txt").touch()
+    found = toy_model().evaluate(tmp_path)
+    assert (found.overall.known, found.overall.unknown) == (2, 2)
+    beside, other = sorted(caplog.messages)
+    assert beside == f"left out 3 pictures of {tmp_path} that lie in no class folder, such as {loose[0]}"
+    assert "do not end like pictures: 1 .txt" in other
+
+
+@pytest.mark.parametrize(("deep", "label", "better"), [("a/b/dog", "b", "a"), ("a/b/c/dog", "b", "a/b"),
+                                                       ("wolf/2023/dog", "2023", "wolf")])  # fmt: skip
+def test_a_class_that_lies_too_deep_is_refused(deep, label, better, tmp_path):
+    files(tmp_path / deep, 2)
+    with pytest.raises(InputError) as refusal:
+        toy_model().evaluate(tmp_path)
+    assert str(refusal.value) == (
+        f"{tmp_path / deep} is called like a class of the model, but lies so deep that it would count as part of an "
+        f"unknown class, {label!r}: name {tmp_path / better} instead, or move it; "
+        "the layout is FOLDER/DOMAIN/CLASS/*.jpg or FOLDER/CLASS/*.jpg"
+    )
+    assert toy_model().evaluate(tmp_path / better).overall.known == 2
+
+
+def test_a_class_that_lies_too_deep_beside_others_is_refused(tmp_path):
+    files(tmp_path / "dog", 2)
+    files(tmp_path / "wolf" / "2023" / "cat", 2)
+    with pytest.raises(InputError, match=r"cat is called like a class of the model, .* unknown class, 'wolf': name"):
         toy_model().evaluate(tmp_path)
 
 

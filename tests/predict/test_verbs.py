@@ -2,12 +2,14 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from madod.cli.evaluate import row
 from madod.cli.main import main
+from madod.predict import Checked
 from madod.predict.findings import Measures
 from tests.predict.toy import files, toy_model
 
@@ -35,15 +37,27 @@ def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
     assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--threshold", "1e9"]) == 0
     first, head, *lines = capsys.readouterr().out.splitlines()
     assert first == "energy, threshold 1e+09"
-    assert head.split() == ["domain", "known", "accuracy", "pass", "unknown", "flagged", "AUROC"]
+    assert head.split() == ["domain", "known", "accuracy", "kept", "unknown", "flagged", "AUROC"]
     assert [line.split()[0] for line in lines[:3]] == ["day", "night", "all"]
     assert all(line.split()[3] == "100.0" and line.split()[5] == "0.0" for line in lines[:3])
+
+
+def test_evaluate_says_how_far_it_is_unless_it_is_to_be_quiet(home, capsys):
+    words = ["evaluate", str(home / "model"), str(home / "pictures")]
+    model = toy_model()
+    model.card = replace(model.card, check=Checked(2, 0.5, 0.5, of_labels=("it guesses",)))
+    model.save(home / "model")
+    assert main(words) == 0
+    told = capsys.readouterr()
+    assert told.err == "evaluating: 12 of 12\nmadod: of this model's own check: it guesses\n"
+    assert main([*words, "--quiet"]) == 0
+    assert capsys.readouterr() == (told.out, "")
 
 
 def test_a_class_that_differs_by_capitals_alone_is_pointed_at(home, capsys):
     for domain in ("day", "night"):
         (home / "pictures" / domain / "cat").rename(home / "pictures" / domain / "Cat")
-    assert main(["evaluate", str(home / "model"), str(home / "pictures")]) == 0
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--quiet"]) == 0
     said = capsys.readouterr()
     assert "counted as unknown: 6 Cat, 6 wolf\n" in said.out
     assert said.err == "madod: the model has no class 'Cat', so that its pictures count as unknown; it has 'cat'\n"
@@ -65,7 +79,7 @@ def test_a_picture_that_cannot_be_read_is_named_and_the_others_are_counted(home,
 def test_pictures_none_of_which_can_be_read_are_refused(home, capsys):
     for file in (home / "pictures").rglob("*.png"):
         file.write_text("no picture", encoding="utf-8")
-    assert main(["evaluate", str(home / "model"), str(home / "pictures")]) == 2
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--quiet"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith(

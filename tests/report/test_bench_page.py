@@ -108,6 +108,15 @@ def test_the_reader_names_the_cell(tmp_path, capsys):
     assert "did you mean 'sketch/dog'?" in capsys.readouterr().err
 
 
+def test_a_reference_that_no_run_is_of_is_refused(tmp_path, capsys):
+    write_run(tmp_path / "runs", "erm", "photo", "person")
+    arguments = ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]
+    assert main([*arguments, "--reference", "emr"]) == 2
+    assert capsys.readouterr().err == "madod: no run is of 'emr' (did you mean 'erm'?); there are: erm\n"
+    assert not (tmp_path / "out").exists()
+    assert main([*arguments, "--reference", "erm"]) == 0
+
+
 def test_a_training_that_was_tested_nowhere_is_told_where_its_page_is(tmp_path, capsys):
     write(tmp_path / "runs" / "mine", record("mine", "erm", None, "", 0, {"val_accuracy": 0.9}))
     assert main(["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 2

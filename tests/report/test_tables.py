@@ -187,8 +187,12 @@ def test_the_order_is_the_papers(frame):
 def test_a_wrong_word_is_refused(frame):
     with pytest.raises(InputError, match=r"no run on 'pcas' \(did you mean 'pacs'\?\)"):
         render(frame, dataset="pcas")
-    with pytest.raises(InputError, match="madod rescore"):
+    with pytest.raises(InputError, match=r"no run was measured with 'knn'; there are: ddu, .*; madod rescore adds"):
         render(frame, detectors=["knn"])
+    with pytest.raises(InputError, match=r"no run was measured with 'enrgy' \(did you mean 'energy'\?\)"):
+        render(frame, detectors=["msp", "enrgy"])
+    with pytest.raises(InputError, match=r"no run is of 'emr' \(did you mean 'erm'\?\); there are: .*erm; .*madod"):
+        render(frame, "significance", reference="emr")
     assert "DDU" not in render(frame, detectors=["msp"])
 
 

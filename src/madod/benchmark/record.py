@@ -76,6 +76,11 @@ class RunSpec:
         return f"{'-'.join(known)}-{digest[:8]}"
 
 
+def spec_from(facts: dict[str, Any]) -> RunSpec:
+    """Return the spec that JSON holds."""
+    return RunSpec(**facts | {"ood_classes": tuple(facts["ood_classes"])})
+
+
 def apart(there: RunSpec, here: RunSpec, most: int = 3) -> str:
     """Say in what two specs differ, the first few things: "steps 20 there, 30 here"."""
     one, two = ({**asdict(spec), **lasting(spec.hparams), "hparams": None} for spec in (there, here))
@@ -123,7 +128,7 @@ def load_record(folder: Path) -> RunRecord:
     facts = read_record(folder)
     spec = facts.pop("spec")
     try:
-        return RunRecord(spec=RunSpec(**spec | {"ood_classes": tuple(spec["ood_classes"])}), **facts)
+        return RunRecord(spec=spec_from(spec), **facts)
     except (KeyError, TypeError) as error:
         raise no_record(folder, str(error)) from error
 

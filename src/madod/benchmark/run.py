@@ -1,6 +1,7 @@
 """One run: split, G, training, detectors, numbers, a saved model."""
 
 import itertools
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
-from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history
+from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history, spec_from
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors import THREE
@@ -34,7 +35,18 @@ from madod.models.weights import Weights
 from madod.predict import Card, Model, load
 from madod.predict.gallery import gathered
 from madod.storage import whole
-from madod.training import CHECKPOINT, History, Progress, Seconds, silent, spent, train, write_history
+from madod.training import (
+    CHECKPOINT,
+    History,
+    Progress,
+    Seconds,
+    another,
+    settings_of,
+    silent,
+    spent,
+    train,
+    write_history,
+)
 
 GRID = "generator.png"
 
@@ -87,6 +99,7 @@ def run(
         data = fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
+    _refuse_begun(spec, out)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
@@ -108,6 +121,7 @@ def run(
         history = train(
             learner, parts.source, rng,
             steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress, before=dict(seconds),
+            settings=json.dumps(asdict(spec), sort_keys=True),
         )  # fmt: skip
         net = learner.deploy(parts.source, rng)
     with clocked(seconds, "evaluation", past):
@@ -175,8 +189,9 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
 
 
 def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
-    """Refuse a folder that holds a finished run with other settings, or another detector than one that is named."""
+    """Refuse a folder that holds a run with other settings, or a finished one with another detector than is named."""
     if not (out / RECORD).exists():
+        _refuse_begun(spec, out)
         return
     there = load_record(out).spec
     if there.id != spec.id:
@@ -188,6 +203,14 @@ def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
         raise InputError(
             f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
         )
+
+
+def _refuse_begun(spec: RunSpec, out: Path) -> None:
+    """Refuse a checkpoint of other settings, where it says which; of any other run it is refused when it is read."""
+    if text := settings_of(out / CHECKPOINT):
+        there = spec_from(json.loads(text))
+        if there.id != spec.id:
+            raise another(out / CHECKPOINT, f"settings ({apart(there, spec)})")
 
 
 def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:

@@ -1,6 +1,7 @@
 """Command-line arguments from dataclasses: a field is a flag, its docstring the help."""
 
 import contextlib
+import difflib
 import io
 import re
 from collections.abc import Sequence
@@ -25,8 +26,8 @@ REWORDED = (
     (r"error parsing method: (.*)", lambda found: found[1]),
     (r"invalid choice (.*) for argument '(.*)'\. Expected one of \((.*)\)",
      lambda found: f"{found[2]} cannot be {found[1]}: it takes {_choices(found[3])}"),
-    (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (--[\w-]+).*)?",
-     lambda found: f"there is no option {found[1]}" + (f" (did you mean {found[2]}?)" if found[2] else "")),
+    (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (.*))?",
+     lambda found: f"there is no option {found[1]}{_meant(found[1], found[2] or '')}"),
     (r"missing from madod [a-z ]+: (.*)", lambda found: f"missing: {found[1].replace('. (required)', '')}"),
 )  # fmt: skip
 """What the parser says of a wrong word, and how a person would."""
@@ -51,6 +52,14 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
 def left_open(metavar: str) -> Any:
     """Return how help shows an option that is chosen by rule unless it is given: it has no default to speak of."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
+def _meant(wrong: str, offered: str) -> str:
+    """Return which of the options that the parser offers was meant: one that starts so, or else the most alike."""
+    word, options = wrong.partition("=")[0], re.findall(r"--[\w-]+", offered)
+    longer = sorted((option for option in options if option.startswith(word)), key=len)
+    found = longer or difflib.get_close_matches(word, options, n=1, cutoff=0)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _choices(listed: str) -> str:

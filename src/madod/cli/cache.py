@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from madod.cli.arguments import cache_folder, left_open, parse
 from madod.errors import InputError
+from madod.storage import amount
 
 ABOUT = """Show what the cache holds, or empty it.
 
@@ -86,11 +87,6 @@ def size(entry: Path) -> int:
     """Return the bytes of a file, or of all files below a folder."""
     files = entry.rglob("*") if entry.is_dir() else (entry,)
     return sum(file.stat().st_size for file in files if file.is_file())
-
-
-def amount(size: int) -> str:
-    """Return a number of bytes as people read it."""
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
 def deleted(entry: Path) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from madod.cli.arguments import parse
+from madod.cli.arguments import Switch, parse
+from madod.cli.progress import shown
 from madod.cli.using import Using
 from madod.errors import InputError
 
@@ -28,6 +29,8 @@ class Evaluate(Using):
     """table for people, in percent; json: one object, in shares."""
     device: str = "cpu"
     """cpu, cuda, or auto."""
+    quiet: Switch = False
+    """Say nothing of how far it is, nor what the model's own check warned of."""
 
 
 ABOUT = """Measure a trained model on pictures whose classes you know.
@@ -37,8 +40,8 @@ has not seen, best of all from a new domain: on others the numbers flatter it.
 
 Exit code: 0 all pictures are counted; 1 some could not be read (they are listed on standard error, and the others are
 counted); 2 refused."""
-HEAD = ("domain", "known", "accuracy", "pass", "unknown", "flagged", "AUROC")
-NOTES = """accuracy: known pictures with their own label, flagged or not; pass: known pictures that are not flagged
+HEAD = ("domain", "known", "accuracy", "kept", "unknown", "flagged", "AUROC")
+NOTES = """accuracy: known pictures with their own label, flagged or not; kept: known pictures that are not flagged
 flagged: unknown pictures that are; AUROC: the chance that an unknown picture scores above a known one"""
 MOST = 5
 """Confusions that are listed."""
@@ -48,7 +51,8 @@ def main(arguments: Sequence[str]) -> int:
     """Print the measures by domain, then what could not be read."""
     how = parse(Evaluate, arguments, "evaluate", ABOUT)
     model = how.loaded(how.device)
-    found = model.evaluate(how.folder)
+    with shown(how.quiet) as progress:
+        found = model.evaluate(how.folder, progress=progress)
     if not found.by_domain:
         count, first = len(found.unreadable), found.unreadable[0]
         raise InputError(f"none of the {count} pictures in {how.folder} can be read; of the first: {first}")
@@ -56,7 +60,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(json.dumps(in_json(found) | {"threshold": model.threshold}, ensure_ascii=False) + "\n")
     else:
         sys.stdout.write(f"{model.card.detector}, threshold {model.threshold:.4g}\n{table(found)}{NOTES}\n")
-    for warning in (*(f"of this model's own check: {said}" for said in model.card.warnings), *lookalikes(model, found)):
+    own = () if how.quiet else model.card.warnings
+    for warning in (*(f"of this model's own check: {said}" for said in own), *lookalikes(model, found)):
         sys.stderr.write(f"madod: {warning}\n")
     for each in found.unreadable:
         sys.stderr.write(f"madod: {each}\n")

@@ -1,7 +1,6 @@
 """`madod predict`: pictures in, verdicts out."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from madod.cli.arguments import Switch, left_open, parse
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
-from madod.storage import refuse_file
+from madod.storage import refuse_closed, refuse_file
 
 if TYPE_CHECKING:
     from madod.cli.contact import Chosen
@@ -110,9 +109,7 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
     if gallery.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
     refuse_file(gallery.parent)
-    home = next(folder for folder in gallery.absolute().parents if folder.exists())
-    if not os.access(home, os.W_OK):
-        raise InputError(f"{gallery} cannot be written, since {home} does not let you: name a file somewhere else")
+    refuse_closed(gallery, "file")
     from madod.cli.contact import Chosen
 
     return Chosen()

@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     from madod.report.bench_page import report_page
     from madod.report.drawing import standalone
     from madod.report.frame import load_records
+    from madod.report.tables import refuse_method
     from madod.storage import whole
 
     frame = load_records(how.runs, *picks(how))
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str]) -> int:
             f"no run below {how.runs} was tested in an unseen domain (--test-domain), so that there is nothing to "
             "tabulate; what a training found out about itself is in report.html in its folder"
         )
+    refuse_method(frame, how.reference)
     command = shlex.join(["madod", "report", *arguments])
     write_tables(frame, how.out / "tables", how.reference)
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])

@@ -205,6 +205,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         seed=how.seed,
         split_seed=how.split_seed,
         device=torch_device(how.device),
+        out=how.out,
         before=lambda look: say(how, noticed(look)),
         progress=progress,
     )  # fmt: skip
@@ -212,7 +213,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     if done := reached(how.out / CHECKPOINT):
         say(how, [f"going on from step {done} of {ready.spec.steps}"])
     elif ready.look.survey is not None and not (how.out / "record.json").exists():
-        say(how, [foreseen(ready)])
+        say(how, [foreseen(ready, how.out)])
     made = carry_out(ready, out=how.out, unknowns=how.ood_folder, waive_gate=how.waive_gate, progress=progress)
     return made, ready.look
 
@@ -229,18 +230,18 @@ def say(how: Train, lines: Sequence[str]) -> None:
         sys.stderr.flush()
 
 
-def foreseen(ready: "Ready") -> str:
-    """Say how long it will take, from a few steps."""
-    from madod.fitting.check import fold_spec
+def foreseen(ready: "Ready", out: Path) -> str:
+    """Say how long it will take, from a few steps; what is done of the check already takes none."""
+    from madod.fitting.check import awaited
     from madod.fitting.estimate import estimate, told
 
     spec, dataset, check = ready.spec, ready.dataset, ready.look.choice.check
     pace = estimate(spec, dataset, ready.weights, ready.device)
     whole = pace.seconds(spec)
-    folds = 0.0
-    if check != "none":
-        each = fold_spec(spec, dataset, dataset.domains[0], check)
-        folds = len(dataset.domains) * (pace.seconds(each) if each.translate == "munit" else each.steps * pace.step)
+    folds = sum(
+        pace.seconds(each) if each.translate == "munit" else each.steps * pace.step
+        for each in awaited(spec, dataset, check, out, detectors=ready.detectors)
+    )
     apart = f" and {told(folds)} for the check" if folds else ""
     return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"
 

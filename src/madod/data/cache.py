@@ -26,7 +26,8 @@ from madod.data.decoder import Array, Entry, Refusal, decode, read_unchanged
 from madod.data.images import BadImage
 from madod.data.stamps import Stamp, stamps
 from madod.data.threads import ordered
-from madod.errors import InputError
+from madod.errors import InputError, NoSpaceError
+from madod.storage import amount
 
 log = logging.getLogger(__name__)
 
@@ -121,6 +122,7 @@ class _Cached:
         log.info("decoding %d pictures to %d px into %s", len(self.entries), self.size, self.folder)
         for leftover in self.cache.glob(f"{self.key}.part-*"):  # of killed processes: the lock is ours
             shutil.rmtree(leftover, ignore_errors=True)
+        self._refuse_scarce()
         part = self.cache / f"{self.key}.part-{os.getpid()}"
         part.mkdir()
         try:
@@ -130,6 +132,16 @@ class _Cached:
         finally:
             shutil.rmtree(part, ignore_errors=True)
         return bad
+
+    def _refuse_scarce(self) -> None:
+        """Refuse a disk that has no room for all of the pictures, before hours go into some of them."""
+        needed, free = len(self.entries) * 3 * self.size**2, shutil.disk_usage(self.cache).free
+        if needed > free:
+            raise NoSpaceError(
+                f"{len(self.entries):,} pictures of {self.size} px take {amount(needed)} in {self.cache}, and "
+                f"{amount(free)} are free there: free some space, choose a smaller size, or set MADOD_CACHE to a "
+                "folder on another disk"
+            )
 
     def _write(self, part: Path, progress: Counted | None) -> dict[int, BadImage]:
         """Decode every picture into its row, then close the gaps that those left which cannot be read."""

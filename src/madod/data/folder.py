@@ -19,7 +19,8 @@ from madod.errors import InputError
 log = logging.getLogger(__name__)
 
 LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
-MIN_SIZE = 8
+MIN_SIZE, MAX_SIZE = 8, 2048
+"""Sides in pixels of the squares that pictures may be squeezed to."""
 _IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
 
 
@@ -56,10 +57,10 @@ class Folder(DomainDataset):
         progress: Counted | None = None,
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        if size < MIN_SIZE:
-            raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+        refuse_size(size)
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
+        _refuse_twins(pictures, self.name)
         found = decoded([picture.path for picture in pictures], size, cache=cache, progress=progress)
         if found.bad:
             report_bad(found.bad, len(pictures), self.name, skip_bad)
@@ -80,10 +81,21 @@ class Folder(DomainDataset):
         return Domain(domain, self._images[rows], self._labels[rows], self._labels[rows])
 
 
-def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
-    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out."""
+def refuse_size(size: int) -> None:
+    """Refuse a side that pictures cannot be squeezed to."""
+    if size < MIN_SIZE:
+        raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+    if size > MAX_SIZE:
+        raise InputError(f"a size of {size} pixels is too large to train on: give {MAX_SIZE} or less")
+
+
+def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> list[LabelledFile]:
+    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out.
+
+    Where there are none, `layout` says what was looked for.
+    """
     if not root.is_dir():
-        raise InputError(f"{root} is not a folder; {LAYOUT}" if root.exists() else f"there is no folder {root}")
+        raise InputError(f"{root} is not a folder; {layout}" if root.exists() else f"there is no folder {root}")
     pictures, others = [], Counter[str]()
     for domain in listing(root).folders:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
@@ -93,9 +105,10 @@ def find_pictures(root: Path, *, warn: bool = True) -> list[LabelledFile]:
                 else:
                     others[file.suffix or file.name] += 1
     if not pictures:
-        raise InputError(_nothing_found(root, others))
+        raise InputError(_nothing_found(root, others, layout))
     if warn:
-        _warn_of_others(root, others)
+        warn_of_loose(root, listing(root).folders)
+        _warn_of_kinds(root, others)
     return sorted(pictures)
 
 
@@ -159,29 +172,29 @@ def folder_name(folder: Path) -> str:
     return unicodedata.normalize("NFC", folder.name)
 
 
-def _nothing_found(root: Path, others: Counter[str]) -> str:
+def _nothing_found(root: Path, others: Counter[str], layout: str) -> str:
     folders, files = listing(root)
     if not folders and not files:
-        return f"the folder {root} is empty; {LAYOUT}"
+        return f"the folder {root} is empty; {layout}"
     if loose := _pictures_in(folders):
         return (
             f"{root} looks like ROOT/CLASS/*.jpg, without domains ({loose[0]} lies directly in a folder of the root): "
-            f"put the class folders of each site or style into a folder of its own; {LAYOUT}"
+            f"put the class folders of each site or style into a folder of its own; {layout}"
         )
     if _pictures_in([root]):
-        return f"the pictures of {root} lie in no class and no domain; {LAYOUT}"
+        return f"the pictures of {root} lie in no class and no domain; {layout}"
     seen = f" (only {', '.join(sorted(others))})" if others else ""
-    return f"no pictures in {root}{seen}; {LAYOUT}"
+    return f"no pictures in {root}{seen}; {layout}"
 
 
 def _pictures_in(folders: Iterable[Path]) -> list[Path]:
     return [file for folder in folders for file in listing(folder).files if is_picture(file)]
 
 
-def _warn_of_others(root: Path, others: Counter[str]) -> None:
-    if loose := _pictures_in([root, *listing(root).folders]):
+def warn_of_loose(root: Path, domains: Iterable[Path] = ()) -> None:
+    """Warn of pictures that lie beside the folders of classes: in the root, or in those of domains."""
+    if loose := _pictures_in([root, *domains]):
         log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
-    _warn_of_kinds(root, others)
 
 
 def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
@@ -201,6 +214,35 @@ def _require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str
         if len(names) == 1:
             raise InputError(f"{name} has pictures of one {kind} only, {names[0]!r}: two {plural} are needed; {LAYOUT}")
     return domains, classes
+
+
+def _refuse_twins(pictures: Sequence[LabelledFile], name: str) -> None:
+    """Refuse domains or classes whose names differ by capitals alone.
+
+    Classes that stand beside each other in every domain that has one of them are meant so, such as letters: a warning.
+    """
+    for twins in _alike({picture.domain for picture in pictures}):
+        listed = " and ".join(map(repr, twins))
+        raise InputError(f"the domains {listed} of {name} differ by capitals alone: put them together, or rename one")
+    places: dict[str, set[str]] = {}
+    for picture in pictures:
+        places.setdefault(picture.label, set()).add(picture.domain)
+    for twins in _alike(places):
+        listed = " and ".join(f"{label!r} (in {', '.join(sorted(places[label]))})" for label in twins)
+        if any(places[label] != places[twins[0]] for label in twins):
+            raise InputError(
+                f"the classes {listed} of {name} differ by capitals alone: give their folders one name, or names that "
+                "differ in more where they are two classes"
+            )
+        log.warning("the classes %s of %s differ by capitals alone, and count as different ones", listed, name)
+
+
+def _alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that are the same but for capitals."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(name.casefold(), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def report_bad(bad: Sequence[BadImage], total: int, name: str, skip: bool) -> None:

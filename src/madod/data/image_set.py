@@ -10,7 +10,7 @@ import torch
 
 from madod.data.base import Domain
 from madod.data.cache import Counted, cache_dir, decoded
-from madod.data.folder import MIN_SIZE, LabelledFile, pictures_below, report_bad
+from madod.data.folder import LabelledFile, pictures_below, refuse_size, report_bad
 from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
 from madod.errors import InputError
@@ -41,8 +41,7 @@ class ImageSet(Published):
         cache: Path | None = None,
         progress: Counted | None = None,
     ) -> None:
-        if size < MIN_SIZE:
-            raise InputError(f"a size of {size} pixels is too small for pictures: give {MIN_SIZE} or more")
+        refuse_size(size)
         self.root, self.shape, self.skip_bad = Path(root), (3, size, size), skip_bad
         self.cache, self.progress = cache or cache_dir(), progress
         if not self.root.is_dir():

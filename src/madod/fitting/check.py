@@ -1,5 +1,6 @@
 """How training on this folder does where it cannot look: every domain held out once, with a class hidden."""
 
+import hashlib
 import logging
 import shutil
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from madod.benchmark.record import RunSpec
+from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import Outcome, fingerprints
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
@@ -25,7 +26,8 @@ from madod.storage import read_json, write_json
 
 log = logging.getLogger(__name__)
 
-FILE = "check.json"
+FILE, FOLDS = "check.json", "check"
+"""What came out, and the folder of its runs while they are at work."""
 KEEPS = (0.8, 0.9, 0.95, 0.98, 0.99)
 """Shares of held-out pictures that a threshold may let pass."""
 FALLBACK = "energy"
@@ -71,32 +73,62 @@ def checked(
     """
     if how == "none":
         return []
-    plans = {domain: fold_spec(spec, dataset, domain, how) for domain in dataset.domains}
-    images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
-    ids = [f"{each.id} {images}" for each in plans.values()]
-    done, folds = _done(out / FILE), []
-    for k, (domain, plan) in enumerate(plans.items()):
+    plans = fold_specs(spec, dataset, how)
+    ids = _ids(spec, dataset, plans)
+    done, folds = _done(out / FILE, detectors), []
+    for k, (domain, plan) in enumerate(zip(dataset.domains, plans, strict=True)):
         try:
-            kept = done.get(ids[k])
-            known = kept if kept and set(detectors) <= kept.flagged.keys() else None
-            folds.append(known or fold(plan, run(plan, out / "check" / str(k), f"check {k + 1}/{len(plans)}")))
+            known = done.get(ids[k])
+            folds.append(known or fold(plan, run(plan, _home(out, ids[k]), f"check {k + 1}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
-    shutil.rmtree(out / "check", ignore_errors=True)
+    shutil.rmtree(out / FOLDS, ignore_errors=True)
     return folds
 
 
-def _done(file: Path) -> dict[str, Fold]:
-    """Return the finished folds in a file, by their runs; none where it is damaged or says less than folds do today."""
+def awaited(
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
+) -> list[RunSpec]:
+    """Return the runs of a check that are not done yet: neither noted in `check.json` nor finished before a kill."""
+    if how == "none":
+        return []
+    plans, done = fold_specs(spec, dataset, how), _done(out / FILE, detectors)
+    if not done and not (out / FOLDS).exists():
+        return plans
+    named = zip(plans, _ids(spec, dataset, plans), strict=True)
+    return [plan for plan, name in named if name not in done and not (_home(out, name) / RECORD).exists()]
+
+
+def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpec]:
+    """Return the run of every fold, in the order of the domains."""
+    return [fold_spec(spec, dataset, domain, how) for domain in dataset.domains]
+
+
+def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> list[str]:
+    """Return what tells the runs of a check from others: their settings, and all pictures."""
+    images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
+    return [f"{plan.id} {images}" for plan in plans]
+
+
+def _home(out: Path, name: str) -> Path:
+    """Return the folder of a fold's run, which no run with other settings or pictures has."""
+    return out / FOLDS / hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
+    """Return the finished folds in a file that measured these detectors, by their runs.
+
+    There are none where it is damaged or says less than folds do today.
+    """
     with suppress(InputError, LookupError, TypeError):
         facts = read_json(file)
         if all(fold.keys() == NAMES for fold in facts["folds"]):
             folds = zip(facts["runs"], (Fold(**fold) for fold in facts["folds"]), strict=False)
-            return {name: fold for name, fold in folds if not fold.failure}
+            return {name: fold for name, fold in folds if not fold.failure and set(detectors) <= fold.flagged.keys()}
     return {}
 
 

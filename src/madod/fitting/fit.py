@@ -12,10 +12,8 @@ import torch
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import Outcome, refuse_another, run
+from madod.benchmark.run import Outcome, run
 from madod.benchmark.run import hparams as with_presets
-from madod.data.base import DomainDataset
-from madod.data.folder import Folder
 from madod.data.opening import Opening
 from madod.detectors import THREE
 from madod.errors import InputError, nearest
@@ -28,8 +26,7 @@ from madod.fitting.strangers import Strangers, scored
 from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
-from madod.predict.card import FACTS, note
-from madod.storage import refuse_file
+from madod.predict.card import note
 from madod.training import Progress, silent
 
 
@@ -61,10 +58,7 @@ def carry_out(
     folder of pictures that show nothing known: they are only scored, by the finished model.
     """
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
-    refuse_file(out)
-    refuse_another(spec, out, detector)
-    _refuse_inside(ready.dataset, out)
-    names = tuple(dict.fromkeys((*THREE, *([detector] if detector else []))))
+    names = ready.detectors
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
         return run(
@@ -85,14 +79,6 @@ def carry_out(
         found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)
     return Fitted(spec, outcome, folds, ship, found, strangers)
-
-
-def _refuse_inside(dataset: DomainDataset, out: Path) -> None:
-    """Refuse to write a model among the pictures that it is trained on, or beside another that would hide it."""
-    if (out / FACTS).exists():
-        raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
-    if isinstance(dataset, Folder) and out.resolve().is_relative_to(Path(dataset.name).resolve()):
-        raise InputError(f"{out} lies among the pictures in {dataset.name}: choose a folder outside of them")
 
 
 def fit(
@@ -156,6 +142,7 @@ def fit(
         seed=seed,
         split_seed=split_seed,
         device=where,
+        out=None if out is None else Path(out),
         progress=progress,
     )  # fmt: skip
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as home:

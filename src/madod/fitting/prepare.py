@@ -10,15 +10,20 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
 from madod.benchmark.record import RunSpec, refuse_seed
+from madod.benchmark.run import refuse_another
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
+from madod.data.folder import refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
+from madod.detectors import THREE
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
+from madod.predict.card import FACTS
+from madod.storage import refuse_closed, refuse_file
 from madod.training import Progress, silent
 
 
@@ -46,6 +51,11 @@ class Ready:
     device: torch.device
     cache: Path
 
+    @property
+    def detectors(self) -> tuple[str, ...]:
+        """Those that are measured: the usual three, and the one that was asked for."""
+        return tuple(dict.fromkeys((*THREE, *([self.detector] if self.detector else []))))
+
 
 def prepare(
     data: str,
@@ -58,17 +68,22 @@ def prepare(
     seed: int,
     split_seed: int,
     device: torch.device,
+    out: Path | None = None,
     before: Callable[[Look], None] | None = None,
     progress: Progress = silent,
 ) -> Ready:
     """Look, choose, read weights and decode pictures; what cannot be trained is refused before anything long starts.
 
-    `hparams` returns every hyper-parameter for what was chosen; `before` is told of it before pictures are decoded.
+    So is a folder `out` that cannot take the model. `hparams` returns every hyper-parameter for what was chosen;
+    `before` is told of it before pictures are decoded.
     """
+    own = own_folder(data, opening.root)
+    if out is not None:
+        refuse_place(out, own)
     if detector is not None:
         refuse_scoreless(algorithm, [detector])
     seen = look(data, opening, wishes, device, config=ALGORITHMS[algorithm].Config, progress=progress)
-    choice, own, cache = seen.choice, own_folder(data, opening.root), opening.cache or cache_dir()
+    choice, cache = seen.choice, opening.cache or cache_dir()
     _refuse_numbers(choice, seed, split_seed)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = RunSpec(
@@ -87,9 +102,21 @@ def prepare(
         size=choice.size if own else opening.size,
         precision=choice.precision,
     )
+    if out is not None:
+        refuse_another(spec, out, detector)
     if before is not None:
         before(seen)
     return Ready(seen, spec, opened(data, opening, seen, progress), weights, detector, device, cache)
+
+
+def refuse_place(out: Path, own: Path | None) -> None:
+    """Refuse to write where one cannot, among a person's pictures, or beside a model that would hide the new one."""
+    refuse_file(out)
+    refuse_closed(out)
+    if (out / FACTS).exists():
+        raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
+    if own is not None and out.resolve().is_relative_to(own.resolve()):
+        raise InputError(f"{out} lies among the pictures in {own}: choose a folder outside of them")
 
 
 def look(
@@ -105,6 +132,8 @@ def look(
     own = own_folder(data, opening.root)
     rules = partial(choose, own=own is not None, gpu=device.type == "cuda", config=config)
     if own is not None and own.exists():
+        if wishes.size is not None:
+            refuse_size(wishes.size)
         found = survey(own, test_domain=wishes.test_domain, ood_classes=wishes.ood_classes)
         return Look(found, rules(wishes, found.side), None)
     dataset = open_dataset(data, opening, progress)

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.data.base import UNKNOWN
-from madod.data.folder import LabelledFile, find_pictures, folder_name, listing, pictures_below
+from madod.data.folder import LabelledFile, find_pictures, folder_name, listing, pictures_below, warn_of_loose
 from madod.data.images import is_picture
 from madod.errors import InputError
+
+LAYOUT = "the layout is FOLDER/DOMAIN/CLASS/*.jpg or FOLDER/CLASS/*.jpg"
 
 
 class Measures(NamedTuple):
@@ -97,22 +99,47 @@ def share(marks: NDArray[np.bool_]) -> float | None:
 
 
 def labelled(root: Path, classes: Collection[str]) -> list[LabelledFile]:
-    """Return the pictures of ROOT/DOMAIN/CLASS, or of ROOT/CLASS as one domain of the root's name."""
-    if not root.is_dir():
-        return find_pictures(root)  # says what it is instead
-    if not _without_domains(root, classes):
+    """Return the pictures of ROOT/DOMAIN/CLASS, or of ROOT/CLASS as one domain of the root's name; warn of others."""
+    found: list[LabelledFile] = []
+    if root.is_dir() and not _without_domains(root, classes):
         with suppress(InputError):
-            return find_pictures(root)
-    domain, folders = root.resolve().name, listing(root).folders
+            found = find_pictures(root)
+    depth = 2 if found else 1
+    found = found or _in_classes(root) or find_pictures(root, layout=LAYOUT)  # which says why there are none
+    _refuse_deeper(found, root, depth, classes)
+    return found
+
+
+def _in_classes(root: Path) -> list[LabelledFile]:
+    """Return the pictures of ROOT/CLASS."""
+    if not root.is_dir():
+        return []
+    domain, (folders, files) = root.resolve().name, listing(root)
     found = [
-        LabelledFile(domain, folder_name(folder), file) for folder in folders for file in sorted(pictures_below(folder))
+        LabelledFile(domain, folder_name(folder), file)
+        for folder in folders
+        for file in sorted(pictures_below(folder, warn=True))
     ]
-    if not found and any(map(is_picture, listing(root).files)):
+    if not found and any(map(is_picture, files)):
         raise InputError(
             f"the pictures of {root} lie in no class: put them into {root}/CLASS or {root}/DOMAIN/CLASS, unknown ones "
             "under any other name than those of the model's classes"
         )
-    return found or find_pictures(root)  # says why there are none
+    warn_of_loose(root)
+    return found
+
+
+def _refuse_deeper(found: Sequence[LabelledFile], root: Path, depth: int, classes: Collection[str]) -> None:
+    """Refuse a folder that is called like a class but lies in another, unknown one, and would count as part of it."""
+    for _, label, file in found:
+        parts = () if label in classes else file.relative_to(root).parts[:-1]
+        for end in range(depth + 1, len(parts) + 1):
+            folder = root.joinpath(*parts[:end])
+            if folder_name(folder) in classes:
+                raise InputError(
+                    f"{folder} is called like a class of the model, but lies so deep that it would count as part of an "
+                    f"unknown class, {label!r}: name {folder.parent.parent} instead, or move it; {LAYOUT}"
+                )
 
 
 def _without_domains(root: Path, classes: Collection[str]) -> bool:

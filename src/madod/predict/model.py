@@ -20,6 +20,7 @@ from madod.predict.examine import Examined, examine
 from madod.predict.findings import Findings, Verdict, findings, labelled
 from madod.predict.gallery import Gallery, Neighbour
 from madod.predict.pictures import Block, Picture, blocks
+from madod.training import Progress, silent
 
 
 class Prediction(NamedTuple):
@@ -140,7 +141,7 @@ class Model:
         for block in blocks(pictures, self.size):
             yield from self._answers(block)
 
-    def evaluate(self, folder: Path | str) -> Findings:
+    def evaluate(self, folder: Path | str, *, progress: Progress = silent) -> Findings:
         """Measure the model on pictures in FOLDER/DOMAIN/CLASS or FOLDER/CLASS; other classes than its own are unknown.
 
         Pictures that cannot be read are named in the findings, and the others counted.
@@ -153,7 +154,9 @@ class Model:
         """
         pictures = labelled(Path(folder), self.classes)
         verdicts, unreadable = [], []
-        for picture, answer in zip(pictures, self.predict_iter(picture.path for picture in pictures), strict=True):
+        answers = self.predict_iter(picture.path for picture in pictures)
+        for done, (picture, answer) in enumerate(zip(pictures, answers, strict=True), 1):
+            progress("evaluating", done, len(pictures))
             if isinstance(answer, BadImage):
                 unreadable.append(str(answer))
             else:

@@ -16,7 +16,7 @@ from madod.report.measured import KEYS, base_rates, measured, paper_numbers
 from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
 from madod.report.planned import asked_in, of_dataset
-from madod.report.significance import comparisons
+from madod.report.significance import REFERENCE, comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
 from madod.report.variants import mixed
@@ -46,22 +46,34 @@ def render(
     dataset: str | None = None,
     detectors: Sequence[str] = (),
     paper: bool = True,
-    reference: str = "madod",
+    reference: str = REFERENCE,
 ) -> str:
     """Return one of the tables of a folder of runs, written out; several datasets' tables follow each other."""
     frame = load_records(runs) if isinstance(runs, Path) else runs
     if dataset is not None and dataset not in set(frame["dataset"]):
         there = sorted(set(frame["dataset"]))
         raise InputError(f"no run on {dataset!r}{nearest(dataset, there)}; there are runs on: {', '.join(there)}")
+    refuse_method(frame, reference)
     frame = frame if dataset is None else of_dataset(frame, dataset)
-    if detectors:
-        frame = frame[frame["detector"].isin(detectors)]
-        if frame.empty:
-            raise InputError(f"no run was measured with {words.listed(list(detectors))}: madod rescore adds detectors")
+    there = detectors_in_order(frame["detector"].dropna())
+    for name in detectors:
+        if name not in there:
+            seen = ", ".join(there) or "none"
+            raise InputError(
+                f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; madod rescore adds others"
+            )
+    frame = frame[frame["detector"].isin(detectors)] if detectors else frame
     return written(tables_of(frame, shape, paper=paper, reference=reference), form)
 
 
-def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True, reference: str = "madod") -> list[Table]:
+def refuse_method(frame: pd.DataFrame, reference: str) -> None:
+    """Refuse to compare with a method that no run is of; the usual one may be missing, which tables say themselves."""
+    there = methods_in_order([*frame["method"], *(key[2] for key in asked_in(frame))])
+    if reference not in (REFERENCE, *there):
+        raise InputError(f"no run is of {reference!r}{nearest(reference, there)}; there are: {'; '.join(there)}")
+
+
+def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True, reference: str = REFERENCE) -> list[Table]:
     """Return the tables of a shape; paired differences are those of the reference less the others."""
     if shape == "summary":
         return [summary(frame, paper=paper)]
