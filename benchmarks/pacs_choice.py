@@ -95,8 +95,8 @@ SETTINGS = {
     "all classes, restyled, weight 3, 1 task, 1200 steps": Trial(
         "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0}
     ),
-    "all classes, restyled, weight 10, 1 task, 1200 steps": Trial(
-        "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 10.0}
+    "all classes, restyled, weight 3, 1 task, 1200 steps, G of 1500": Trial(
+        "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0}, g_steps=1500
     ),
     "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
 }
@@ -114,6 +114,7 @@ class Job(NamedTuple):
     out: Path
     cache: Path
     device: str
+    compiled: bool = False
 
     @property
     def file(self) -> Path:
@@ -171,12 +172,12 @@ def work(job: Job) -> None:
     trials = {name: SETTINGS[name] for name in job.left}
     for name, trial in trials.items():
         steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
-        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)))
+        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)), insist=job.compiled)
         made = plain(whole.augmentation)
         if trial.method.needs_translate(trial.config(job.average)):
             made = generator(
                 first, Examiner(BACKBONE, whole.augmentation, weights), steps=trial.g_steps,
-                cache=cache, progress=silent, waive=True, compute=how, restyling=way,
+                cache=cache, progress=silent, waive=True, compute=how, restyling=way, compiled=job.compiled,
             )  # fmt: skip
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
@@ -368,6 +369,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "madod")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--compiled", action="store_true", help="compile G and method, however few their steps")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
     parser.add_argument("--unseen", nargs="*", default=list(DOMAINS), choices=list(DOMAINS), metavar="DOMAIN")
@@ -378,7 +380,17 @@ def main() -> None:
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
     if how.root is not None:
-        what = tuple(how.settings), how.average, how.seed, how.repeat, how.root, how.out, how.cache, how.device
+        what = (
+            tuple(how.settings),
+            how.average,
+            how.seed,
+            how.repeat,
+            how.root,
+            how.out,
+            how.cache,
+            how.device,
+            how.compiled,
+        )
         pairs = [pair for pair in PAIRS if set(how.unseen) - set(pair)]
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
             pool.map(work, [Job(pair, *what) for pair in pairs], chunksize=1)
