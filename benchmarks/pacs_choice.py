@@ -98,6 +98,9 @@ SETTINGS = {
     "all classes, restyled, weight 3, 1 task, 1200 steps, G of 1500": Trial(
         "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0}, g_steps=1500
     ),
+    "all classes, restyled, weight 3, 1 task, 1200 steps, G of 1500, without R_OOD": Trial(
+        "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0, "margin": 0.0}, g_steps=1500
+    ),
     "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
 }
 
@@ -158,7 +161,7 @@ def work(job: Job) -> None:
     torch.set_num_threads(2)
     device = torch.device(job.device)
     weights = read_file(job.root / WEIGHTS)
-    cache = job.cache / f"seed {job.seed}, repeat {job.repeat}"
+    cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
     whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
