@@ -24,7 +24,7 @@ from madod.data.opening import Opening, open_dataset, own_folder
 from madod.errors import InputError, nearest
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
-from madod.training import silent
+from madod.progress import silent
 
 FILES = (".safetensors", ".pth", ".pt")
 """How files of weights end."""

@@ -34,15 +34,14 @@ from madod.models.layers import usual_norm
 from madod.models.weights import Weights
 from madod.predict import Card, Model, load
 from madod.predict.gallery import gathered
+from madod.progress import Progress, silent
 from madod.storage import whole
 from madod.training import (
     CHECKPOINT,
     History,
-    Progress,
     Seconds,
     another,
     settings_of,
-    silent,
     spent,
     train,
     write_history,

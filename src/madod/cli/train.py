@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from madod.fitting.choose import Choice
     from madod.fitting.fit import Fitted
     from madod.fitting.prepare import Look, Ready
-    from madod.training import Progress
+    from madod.progress import Progress
 
 ABOUT = """Train a classifier on several domains.
 

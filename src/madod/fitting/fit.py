@@ -27,7 +27,7 @@ from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
-from madod.training import Progress, silent
+from madod.progress import Progress, silent
 
 
 @dataclass(frozen=True)

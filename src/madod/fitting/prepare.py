@@ -23,8 +23,8 @@ from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 from madod.predict.card import FACTS
+from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
-from madod.training import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from madod.data.cache import cache_dir
-from madod.data.download import Progress, Source, fetch
+from madod.data.download import Source, fetch
 from madod.errors import InputError, nearest
 from madod.models.layers import Featurizer
 from madod.models.weights import COUNTER, Weights, read_file
+from madod.progress import Progress
 
 HEADS = ("fc.", "_fc.", "classifier.", "head.")
 """Where the files of others keep their classifier, which is left out."""
