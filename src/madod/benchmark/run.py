@@ -18,7 +18,19 @@ from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
 from madod.benchmark.provenance import peaks, reset_peaks, versions
-from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history, spec_from
+from madod.benchmark.record import (
+    GRID,
+    HISTORY,
+    OUTPUTS,
+    RECORD,
+    VERDICTS,
+    RunRecord,
+    RunSpec,
+    apart,
+    load_record,
+    read_history,
+    spec_from,
+)
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors import THREE
@@ -46,8 +58,6 @@ from madod.training import (
     train,
     write_history,
 )
-
-GRID = "generator.png"
 
 
 @dataclass(frozen=True)
@@ -165,8 +175,8 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     record, result, source = outcome.record, outcome.evaluation, outcome.split.source
     spec = record.spec
     write_history(out / HISTORY, outcome.history)
-    save_outputs(out / "outputs.safetensors", result.stored)
-    save_verdicts(out / "verdicts.safetensors", outcome.split.target, result)
+    save_outputs(out / OUTPUTS, result.stored)
+    save_verdicts(out / VERDICTS, outcome.split.target, result)
     card = Card(
         classes=source.classes,
         shape=source.shape,
@@ -220,7 +230,7 @@ def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship:
         raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
     (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
-    result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
+    result = evaluate_stored(load_outputs(out / OUTPUTS), names)
     grid = out / GRID
     return Outcome(record, parts, result, read_history(out), grid.read_bytes() if grid.exists() else None)
 
