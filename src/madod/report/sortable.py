@@ -8,7 +8,7 @@ import pandas as pd
 from madod.report import words
 from madod.report.forms import beside
 from madod.report.frame import accuracy_alone
-from madod.report.html import Markup, join, paragraph, tag
+from madod.report.html import Markup, join, paragraph, scrolling, tag
 from madod.report.order import methods_in_order
 from madod.report.table import Entry, Item, Row, Table, signed
 
@@ -41,7 +41,7 @@ def sortable(table: Table, name: str) -> Markup:
     return join(
         tag("h3", table.title),
         _filter(name, f"{len(table.rows)} rows"),
-        _box(tag("table", head, body, class_="sortable", id=name)),
+        scrolling(tag("table", head, body, class_="sortable", id=name)),
         tag("ul", *notes, class_="reading") if notes else None,
     )
 
@@ -61,7 +61,7 @@ def all_runs(frame: pd.DataFrame) -> Markup:
     head = tag("thead", tag("tr", *(_head(text, False, text in RUN_NAMES) for text in RUN_COLUMNS), class_="heads"))
     return join(
         _filter("runs", f"{len(rows):,} rows"),
-        _box(tag("table", head, tag("tbody"), class_="sortable", id="runs", data_first=FIRST)),
+        scrolling(tag("table", head, tag("tbody"), class_="sortable", id="runs", data_first=FIRST)),
         tag("p", tag("button", "Show more", type="button", class_="more", data_for="runs")),
         tag("noscript", paragraph("This list needs scripts; records.csv beside this page holds it too.")),
         tag("script", Markup(data), type="application/json", id="runs-data"),
@@ -122,7 +122,3 @@ def _filter(name: str, count: str) -> Markup:
         "input", type="search", placeholder="filter rows, as in: madod ddu", data_for=name, aria_label="filter rows"
     )
     return tag("p", field, tag("span", count, class_="quiet count", data_for=name), class_="filter")
-
-
-def _box(table: Markup) -> Markup:
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label="table, scrolls sideways if wide")
