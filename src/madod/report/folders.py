@@ -72,7 +72,7 @@ def _read(file: Path, names: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]
     """Return the named arrays that a file holds, all where none are named, and its facts."""
     try:
         with safe_open(file, framework="numpy") as opened:
-            there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118
+            there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118  # no mapping
             return {name: opened.get_tensor(name) for name in there}, opened.metadata() or {}
     except SafetensorError as error:
         raise InputError(f"{file} is not a whole safetensors file ({error}): delete it or run it again") from error

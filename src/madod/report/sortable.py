@@ -7,14 +7,14 @@ import pandas as pd
 
 from madod.report import words
 from madod.report.forms import beside
-from madod.report.frame import accuracy_alone
+from madod.report.frame import CELL, MEASURES, OVERALL, accuracy_alone
 from madod.report.html import Markup, join, paragraph, scrolling, tag
 from madod.report.order import methods_in_order
 from madod.report.table import Entry, Item, Row, Table, signed
+from madod.report.variants import flat
 
 FIRST = 60
 """Rows of the list of all runs that are there before anybody asks for more."""
-NUMBERS = ("accuracy", "val_accuracy", "ece", "auroc", "aupr", "base_rate", "fpr95", "oscr")
 RUN_COLUMNS = ("dataset", "unseen", "unknown", "seed", "method", "detector", "accuracy", "held-out", "ECE", "AUROC",
                "AUPR", "base rate", "FPR95", "OSCR", "seconds", "run")  # fmt: skip
 
@@ -50,8 +50,8 @@ def all_runs(frame: pd.DataFrame) -> Markup:
     """Return every run and detector as a table that the page's script fills, so that thousands open at once."""
     rows = []
     tested = pd.concat([frame.dropna(subset=["detector"]), accuracy_alone(frame)], ignore_index=True)
-    columns = [tested[name].round(4).tolist() for name in NUMBERS]
-    said = [tested[name].tolist() for name in ("dataset", "test_domain", "ood_classes", "seed", "method", "detector")]
+    columns = [tested[name].round(4).tolist() for name in (*OVERALL, *MEASURES)]
+    said = [tested[name].tolist() for name in (*CELL, "method", "detector")]
     for line in zip(*said, *columns, tested["seconds"].round(1).tolist(), tested["id"].tolist(), strict=True):
         dataset, domain, unknown, seed, method, detector, *rest = line
         numbers = [None if isinstance(value, float) and value != value else value for value in rest]
@@ -76,8 +76,7 @@ def settings(frame: pd.DataFrame) -> Table:
             mine = part[part["method"] == method].drop_duplicates("folder")
             found: dict[str, list[str]] = {}
             for setting in mine["settings"]:
-                flat = {key: value for key, value in setting.items() if key != "hparams"} | setting.get("hparams", {})
-                for key, value in flat.items():
+                for key, value in flat(setting).items():
                     text = f"{value:g}" if isinstance(value, float) else str(value)
                     if text not in found.setdefault(key, []):
                         found[key].append(text)
