@@ -14,13 +14,13 @@ Label = Callable[[Tensor], Tensor]
 
 
 def retention(said: Tensor, restyled: Tensor, y: Tensor) -> float:
-    """P(f(x~) = y | f(x) = y): of the images that f labels right, the share that it still labels right restyled."""
+    """P(f(x~) = y | f(x) = y): of the images that f labels right, the share still labelled right restyled [ours]."""
     right = said == y
     return float((right & (restyled == y)).sum()) / max(float(right.sum()), 1.0)
 
 
 def diversity(apart: Tensor, between: float) -> float:
-    """mean |x~ - x~'| / mean |x - x'|: distances of two restylings (n,), over that of a class in two domains."""
+    """mean |x~ - x~'| / mean |x - x'|: distances of two restylings (n,) over that of a class in two domains [ours]."""
     return float(apart.mean()) / between
 
 

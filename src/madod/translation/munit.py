@@ -120,7 +120,7 @@ class Munit(nn.Module):
         }
 
     def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
-        """L_G and its parts, with the restyled images.
+        """L_G and its parts, with the restyled images [after Huang et al. 2018, from the equations].
 
         L_G = adv(x~) + w |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + w |D(E_s(x~), E_v(x)) - x|,
         x~ = D(E_s(x), v), D the decoder.
