@@ -59,7 +59,7 @@ class Judgement:
 @torch.no_grad()
 def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
     """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,)."""
-    order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
+    order = held_out.sample(most)
     seen = []
     for rows in order.split(128):  # restylings of all at once would not fit
         images = held_out.take(rows)
