@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +13,10 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.examiner import JUDGE_STEPS
 from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
+from madod.benchmark.run import setting
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
-from madod.models.backbones import build
-from madod.models.classifier import Setting, no_translate
+from madod.models.classifier import no_translate
 from madod.models.compute import compute
 from madod.models.weights import Weights
 from madod.training import Learner
@@ -56,14 +55,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)
         translate = freeze(munit, architecture, how).to(device)
-    sized = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
-    known = Setting(
-        partial(sized, seed=0, weights=weights, compute=how),
-        len(source.domains),
-        translate,
-        dataset.augmentation,
-        spec.steps,
-    )
+    known = setting(spec, dataset, parts, None, weights, how)._replace(translate=translate)
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
     return Pace(_seconds_a_step(learner, source, device), generator_step)
 
