@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
-from madod.benchmark.run import Outcome, fingerprints
+from madod.benchmark.run import fingerprints
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
 from madod.data.split import split

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
+from madod.benchmark.outcome import refuse_another
 from madod.benchmark.record import RunSpec, refuse_seed
-from madod.benchmark.run import refuse_another
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.folder import refuse_size
