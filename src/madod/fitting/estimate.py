@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.examiner import JUDGE_STEPS
@@ -16,7 +15,7 @@ from madod.benchmark.record import RunSpec
 from madod.benchmark.run import setting
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
-from madod.models.classifier import no_translate
+from madod.models.classifier import Restyle, no_translate
 from madod.models.compute import compute
 from madod.models.weights import Weights
 from madod.training import Learner
@@ -46,7 +45,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     method.check(config, source)
-    translate: nn.Module | Callable[..., Tensor] = no_translate
+    translate: Restyle = no_translate
     generator_step = 0.0
     if method.needs_translate(config) and spec.translate == "augment":
         translate = plain(dataset.augmentation).translate

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
+from madod.models.classifier import Restyle
 
-Restyle = Callable[[Tensor, torch.Generator], Tensor]
 Label = Callable[[Tensor], Tensor]
 
 
