@@ -12,13 +12,13 @@ import numpy as np
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
 from madod.benchmark.generator import plain
-from madod.benchmark.plan import DatasetPlan, Plan, Variant, load_plan
+from madod.benchmark.plan import DatasetPlan, Plan, Variant
 from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
-from madod.benchmark.words import check_cells
+from madod.benchmark.words import check_cells, load_plan
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.errors import InputError, nearest
