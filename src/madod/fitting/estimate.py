@@ -34,8 +34,10 @@ class Pace(NamedTuple):
 
     def seconds(self, spec: RunSpec) -> float:
         """Return how long a run takes at most, apart from reading pictures and the last measurements."""
-        judge = JUDGE_STEPS * self.step if self.generator_step else 0.0
-        return spec.steps * self.step + (spec.translate_steps or MOST) * self.generator_step + judge
+        training = spec.steps * self.step
+        if not self.generator_step or spec.translate != "munit":
+            return training
+        return training + (spec.translate_steps or MOST) * self.generator_step + JUDGE_STEPS * self.step
 
 
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Pace:
