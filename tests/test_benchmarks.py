@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from madod.benchmark.plan import load_plan
+from madod.benchmark.words import load_plan
 from madod.data.augment import NONE
 from madod.data.base import DATASETS
 from madod.data.images import read_image

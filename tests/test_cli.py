@@ -281,6 +281,20 @@ def test_help_shows_no_default_where_a_rule_chooses(verb, capsys):
     assert "None" not in capsys.readouterr().out
 
 
+HELPED = """
+import contextlib, sys
+from madod.cli.main import VERBS, main
+for verb in VERBS.keys() - {"train"}:
+    with contextlib.suppress(SystemExit):
+        main([verb, "--help"])
+    assert "torch" not in sys.modules, verb
+"""
+
+
+def test_help_needs_no_torch_but_that_of_train_which_shows_the_options_of_methods():
+    subprocess.run([sys.executable, "-c", HELPED], check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.mark.parametrize("words", [["train", "", "--out", "new"], ["evaluate", "model", ""], ["export", "", "x.onnx"]])
 def test_an_empty_name_is_not_the_folder_that_one_is_in(words, capsys):
     assert main(words) == 2

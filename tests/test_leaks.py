@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark import examiner
+from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import Outcome, hparams, run
+from madod.benchmark.run import hparams, run
 from madod.data.base import Domain, DomainDataset
 from madod.data.split import split
 from madod.storage import read_tensors

@@ -24,15 +24,14 @@ from madod.cli.main import main
 from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError
+from madod.progress import Progress, silent
 from madod.storage import read_tensors, write_json, write_tensors
 from madod.training import (
     CHECKPOINT,
     Cadence,
-    Progress,
     load_checkpoint,
     reached,
     save_checkpoint,
-    silent,
     spent,
     train,
 )

@@ -99,7 +99,10 @@ def distillation(student: Tensor, teachers: Tensor, weights: Tensor, temperature
 
 
 def mutual_distillation(logits: Tensor, temperature: float, rng: torch.Generator) -> Tensor:
-    """sum_d distillation(f_d(x_d) from f_m(x_d), m != d), weights ~ Dirichlet(1, ..., 1): logits (m, d, n, k)."""
+    """sum_d distillation(f_d(x_d) from f_m(x_d), m != d), weights ~ Dirichlet(1, ..., 1) [after Shu et al. 2021].
+
+    Logits (m, d, n, k).
+    """
     networks, _, rows, _ = logits.shape
     even = logits.new_ones(rows, networks - 1)
     pairs = [(logits[d, d], torch.cat([logits[:d, d], logits[d + 1 :, d]])) for d in range(networks)]

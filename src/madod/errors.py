@@ -1,4 +1,6 @@
-"""What a person can mend."""
+"""What a person can mend, and words for it."""
+
+from collections.abc import Sequence
 
 
 class InputError(ValueError):
@@ -15,6 +17,12 @@ def is_out_of_memory(error: BaseException) -> bool:
         said = any(words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory"))
         return said or type(error).__name__ == "OutOfMemoryError"
     return isinstance(error, MemoryError)
+
+
+def first_few(names: Sequence[object], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:

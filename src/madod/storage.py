@@ -88,7 +88,7 @@ def read_tensors(
     """Read what `write_tensors` wrote; where it is not whole, say what to do."""
     try:
         with safe_open(path, framework="pt", device=str(device or "cpu")) as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118  # no mapping
     except (SafetensorError, FileNotFoundError) as error:
         raise InputError(f"{path} is not a whole safetensors file ({error}): {remedy}") from error
 

@@ -5,7 +5,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -16,18 +16,13 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
+from madod.progress import Progress, silent
 from madod.storage import read_tensors, read_texts, under, whole, write_tensors
 
-Progress = Callable[[str, int, int], None]
-"""Told the stage, how much of it is done, and how much there is."""
 History = list[dict[str, float]]
 Seconds = Mapping[str, float]
 """By stage."""
 CHECKPOINT = "checkpoint.safetensors"
-
-
-def silent(stage: str, done: int, total: int) -> None:
-    """Report to nobody."""
 
 
 class Learner(Protocol):

@@ -16,7 +16,7 @@ from madod.data.base import DATASETS, Domain, pool
 from madod.data.split import Split, split
 from madod.models.compute import Compute
 from madod.models.weights import Weights
-from madod.training import silent
+from madod.progress import silent
 
 SMALL = {"LEG": 2, "LEAST": 6, "MOST": 12}
 WEIGHTS = Weights("w.pth", "ab" * 32, {})

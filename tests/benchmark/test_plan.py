@@ -9,13 +9,13 @@ import pytest
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
 from madod.benchmark.jobs import called, expand, names_of, opened
-from madod.benchmark.plan import DatasetPlan, load_plan
+from madod.benchmark.plan import DatasetPlan
 from madod.benchmark.record import RunSpec, apart
 from madod.benchmark.run import hparams
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
-from madod.benchmark.words import check_cells
+from madod.benchmark.words import check_cells, load_plan
 from madod.data.digits import Digits
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written

@@ -18,7 +18,7 @@ from madod.data.split import split
 from madod.data.terra_incognita import TerraIncognita
 from madod.data.vlcs import Vlcs
 from madod.errors import InputError
-from madod.training import silent
+from madod.progress import silent
 from tests.data.miniatures import picture
 
 TOTALS = {"vlcs": 10729, "terra_incognita": 24788, "office_home": 15588}

@@ -25,9 +25,9 @@ def test_base_rate_by_hand():
 
 
 def test_fpr95_by_hand():
-    known, unknown = np.arange(20.0), np.array([17.0, 18.0, 18.5, 30.0])
+    known, unknown = np.arange(20.0), np.array([16.0, 17.0, 18.0, 18.5])
     scores, is_unknown = np.concatenate([known, unknown]), np.arange(24) >= 20
-    assert fpr95(scores, is_unknown) == 2 / 4  # 19 of 20 known lie at or below 18
+    assert fpr95(scores, is_unknown) == 3 / 4  # 19 of 20 known lie at or below 18
 
 
 def test_oscr_by_hand():

@@ -113,6 +113,7 @@ def test_lengths_of_time_are_told_in_words():
     spec = RunSpec("d", None, (), "erm", steps=100, translate_steps=10)
     assert Pace(0.5, 0.0).seconds(spec) == 50
     assert Pace(0.5, 2.0).seconds(spec) == 50 + 20 + 150 * 0.5
+    assert Pace(0.5, 2.0).seconds(dataclasses.replace(spec, translate="augment")) == 50
     assert [told(n) for n in (0.2, 7.6, 44, 89, 600, 9000)] == [
         "about a second", "about 8 seconds", "about 40 seconds", "about 90 seconds", "about 10 minutes",
         "about 2.5 hours",

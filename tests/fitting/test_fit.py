@@ -12,7 +12,7 @@ import madod
 from madod.cli.main import main
 from madod.data.opening import Opening, open_dataset
 from madod.models.device import device_named
-from madod.training import silent
+from madod.progress import silent
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from contextlib import nullcontext
 
 import uvicorn
 
+from madod.serve.connection import guarded
 from madod.serve.limits import Limits
-from madod.serve.server import Server, guarded, listening
+from madod.serve.server import Server, listening
 from tests.serve.process import answer
 
 Talk = Callable[[int], Awaitable[object]]

@@ -10,6 +10,6 @@ from madod.models.ensemble import Views
 def mixture_risk(
     seen: Views, y: Tensor, *, own: float, other: float, rng: torch.Generator, weight: float = 1.0
 ) -> Tensor:
-    """w sum_m CE(h_m(z_m), q_m), z_m and q_m the Dir-mixup of features and labels (d, n) as network m sees them."""
+    """w sum_m CE(h_m(z_m), q_m) on Dir-mixups z_m, q_m of features and labels (d, n) [after Shu et al. 2021]."""
     mixed, soft = dir_mixup(seen.features, y, seen.weight.shape[1], own=own, other=other, rng=rng)
     return weight * len(mixed) * soft_cross_entropy(seen.classify(mixed), soft)

@@ -16,8 +16,9 @@ from madod.benchmark.agenda import SWEEPS
 from madod.benchmark.claim import claimed
 from madod.benchmark.jobs import Job
 from madod.benchmark.messages import Ended, Places
-from madod.benchmark.record import RECORD
-from madod.benchmark.work import perform
+from madod.benchmark.record import GRID, HISTORY, OUTPUTS, RECORD, VERDICTS
+from madod.benchmark.state import FAILURE
+from madod.benchmark.work import LOG, perform
 from madod.errors import InputError
 from madod.storage import whole
 
@@ -25,15 +26,7 @@ RETRIES = 3
 """How often Ray starts a run again whose node or process died."""
 TIDYING = 20.0
 """Seconds that nodes have, at the end, to drop what came back from them."""
-BROUGHT = (
-    "history.jsonl",
-    "outputs.safetensors",
-    "verdicts.safetensors",
-    "generator.png",
-    "failure.json",
-    "log.txt",
-    RECORD,
-)
+BROUGHT = (HISTORY, OUTPUTS, VERDICTS, GRID, FAILURE, LOG, RECORD)
 """What comes back through Ray where nodes do not see the folder of runs; the record last."""
 
 

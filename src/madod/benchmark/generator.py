@@ -22,8 +22,9 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
+from madod.progress import Progress
 from madod.storage import read_json, whole, write_json
-from madod.training import CHECKPOINT, Progress, spent, train
+from madod.training import CHECKPOINT, spent, train
 from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save

@@ -12,22 +12,20 @@ import numpy as np
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
 from madod.benchmark.generator import plain
-from madod.benchmark.plan import DatasetPlan, Plan, Variant, load_plan
+from madod.benchmark.plan import DatasetPlan, Plan, Variant
 from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
-from madod.benchmark.words import check_cells
+from madod.benchmark.words import check_cells, load_plan
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.errors import InputError, nearest
 from madod.models.pretrained import pretrained
-from madod.models.weights import Weights
-from madod.training import silent
+from madod.models.weights import ENDINGS, Weights
+from madod.progress import silent
 
-FILES = (".safetensors", ".pth", ".pt")
-"""How files of weights end."""
 Open = Callable[[str, int | None, bool], DomainDataset]
 """Gives a dataset by its name, the size of its pictures, and whether those that cannot be read are left out."""
 
@@ -142,7 +140,7 @@ def _weights(file: str, root: Path | None, cache: Path | None) -> Weights | None
     try:
         return pretrained(file, cache=cache)
     except InputError as error:
-        if root is not None or Path(file).suffix not in FILES or Path(file).is_file():
+        if root is not None or Path(file).suffix not in ENDINGS or Path(file).is_file():
             raise
         why = f"there is no file of weights {file!r} here: give the folder that it lies in as --root, or mend the path"
         raise InputError(why) from error

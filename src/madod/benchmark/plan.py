@@ -1,13 +1,10 @@
-"""A plan: what a sweep compares, on what, and how often; a TOML file whose keys are the fields below."""
+"""A plan: what a sweep compares, on what, and how often; the fields below are the keys of its TOML file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
-from madod.benchmark.form import filled
 from madod.benchmark.record import RunSpec
-from madod.benchmark.toml import Toml
 from madod.detectors import THREE
 
 Unknown = str | tuple[str | tuple[str, ...], ...]
@@ -88,13 +85,3 @@ class Plan:
     def compared(self) -> tuple[Variant, ...]:
         """The algorithms as they are, then the variants."""
         return (*(Variant(name, name) for name in self.algorithms), *self.variants)
-
-
-def load_plan(file: Path) -> tuple[Plan, Toml]:
-    """Return the plan in a file, its words checked, and the file's lines for what is yet to be checked."""
-    from madod.benchmark.words import check
-
-    toml = Toml(file)
-    plan = filled(Plan, toml.values, toml)
-    check(plan, toml)
-    return plan, toml

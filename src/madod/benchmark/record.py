@@ -10,7 +10,9 @@ from typing import Any
 from madod.errors import InputError
 from madod.storage import read_json, write_json
 
-RECORD, HISTORY = "record.json", "history.jsonl"
+RECORD, HISTORY, GRID = "record.json", "history.jsonl", "generator.png"
+OUTPUTS, VERDICTS = "outputs.safetensors", "verdicts.safetensors"
+"""What a run leaves in its folder beside its model."""
 NO_RECORD = "a run's record", "delete it and run it again"
 
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from madod.benchmark.record import RunRecord, load_record
+from madod.benchmark.record import OUTPUTS, RunRecord, load_record
 from madod.evaluation.evaluate import evaluate_stored
 from madod.evaluation.outputs import load_outputs
 from madod.predict import Card, Model, load
@@ -13,7 +13,7 @@ from madod.predict import Card, Model, load
 def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
     """Measure detectors, put them into the run's record, and return it; one that needs the network refuses."""
     record = load_record(folder)
-    result = evaluate_stored(load_outputs(folder / "outputs.safetensors"), detectors)
+    result = evaluate_stored(load_outputs(folder / OUTPUTS), detectors)
     added = {name: result.metrics.get(name, {}) for name in detectors}
     record = replace(record, metrics=record.metrics | added, thresholds=record.thresholds | result.thresholds)
     record.save(folder)
@@ -22,7 +22,7 @@ def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
 
 def ship(folder: Path, name: str) -> Model:
     """Put a detector, fitted on what the run stored, into the run's saved model in place of its own, and return it."""
-    model, result = load(folder), evaluate_stored(load_outputs(folder / "outputs.safetensors"), [name])
+    model, result = load(folder), evaluate_stored(load_outputs(folder / OUTPUTS), [name])
     card = replace(unchecked(model.card, name), detector=name, threshold=result.thresholds[name])
     model = Model(model.net, result.detectors[name], card, result.held[name], model.gallery)
     model.save(folder)

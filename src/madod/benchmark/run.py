@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,49 +17,22 @@ from torch import nn
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
+from madod.benchmark.outcome import Outcome, leave, recalled, refuse_begun
 from madod.benchmark.provenance import peaks, reset_peaks, versions
-from madod.benchmark.record import HISTORY, RECORD, RunRecord, RunSpec, apart, load_record, read_history, spec_from
+from madod.benchmark.record import RECORD, RunRecord, RunSpec
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors import THREE
-from madod.detectors.base import DETECTORS, refuse_scoreless
+from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
-from madod.evaluation.evaluate import Evaluation, evaluate, evaluate_stored
-from madod.evaluation.outputs import extract, load_outputs, save_outputs
-from madod.evaluation.verdicts import save_verdicts
+from madod.evaluation.evaluate import Evaluation, evaluate
+from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
 from madod.models.compute import Compute, compute
-from madod.models.layers import usual_norm
 from madod.models.weights import Weights
-from madod.predict import Card, Model, load
-from madod.predict.gallery import gathered
-from madod.storage import whole
-from madod.training import (
-    CHECKPOINT,
-    History,
-    Progress,
-    Seconds,
-    another,
-    settings_of,
-    silent,
-    spent,
-    train,
-    write_history,
-)
-
-GRID = "generator.png"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A finished run, with what is still in memory."""
-
-    record: RunRecord
-    split: Split
-    evaluation: Evaluation
-    history: History
-    grid: bytes | None
+from madod.progress import Progress, silent
+from madod.training import CHECKPOINT, Seconds, spent, train
 
 
 def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
@@ -99,7 +72,7 @@ def run(
         data = fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
-    _refuse_begun(spec, out)
+    refuse_begun(spec, out)
     out.mkdir(parents=True, exist_ok=True)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
@@ -159,71 +132,6 @@ def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device) -> Spli
 def fingerprints(parts: Split) -> dict[str, str]:
     """Return a hash of every part that has images."""
     return {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
-
-
-def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
-    """Write all that a finished run leaves behind, the record last, and drop its checkpoint."""
-    record, result, source = outcome.record, outcome.evaluation, outcome.split.source
-    spec = record.spec
-    write_history(out / HISTORY, outcome.history)
-    save_outputs(out / "outputs.safetensors", result.stored)
-    save_verdicts(out / "verdicts.safetensors", outcome.split.target, result)
-    card = Card(
-        classes=source.classes,
-        shape=source.shape,
-        algorithm=spec.algorithm,
-        backbone=spec.backbone,
-        domains=source.domains,
-        detector=ship,
-        threshold=result.thresholds[ship],
-        provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
-        norm=usual_norm(pretrained=spec.pretrained is not None),
-    )
-    gallery = gathered(source, result.stored.outputs["source"].features)
-    Model(net.cpu(), result.detectors[ship], card, result.held[ship], gallery).save(out / "model")
-    if outcome.grid is not None:
-        with whole(out / GRID) as part:
-            part.write_bytes(outcome.grid)
-    record.save(out)
-    (out / CHECKPOINT).unlink(missing_ok=True)
-
-
-def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
-    """Refuse a folder that holds a run with other settings, or a finished one with another detector than is named."""
-    if not (out / RECORD).exists():
-        _refuse_begun(spec, out)
-        return
-    there = load_record(out).spec
-    if there.id != spec.id:
-        raise InputError(
-            f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another folder or delete it"
-        )
-    shipped = load(out).card.detector
-    if ship not in (shipped, None):
-        raise InputError(
-            f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
-        )
-
-
-def _refuse_begun(spec: RunSpec, out: Path) -> None:
-    """Refuse a checkpoint of other settings, where it says which; of any other run it is refused when it is read."""
-    if text := settings_of(out / CHECKPOINT):
-        there = spec_from(json.loads(text))
-        if there.id != spec.id:
-            raise another(out / CHECKPOINT, f"settings ({apart(there, spec)})")
-
-
-def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
-    """Return a finished run as it left itself; refuse a folder that holds another one."""
-    refuse_another(spec, out, ship)
-    record = load_record(out)
-    if record.data != data:
-        raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
-    (out / CHECKPOINT).unlink(missing_ok=True)
-    names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
-    result = evaluate_stored(load_outputs(out / "outputs.safetensors"), names)
-    grid = out / GRID
-    return Outcome(record, parts, result, read_history(out), grid.read_bytes() if grid.exists() else None)
 
 
 def setting(

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.form import filled
 from madod.benchmark.plan import DatasetPlan, Plan
 from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
@@ -13,6 +15,14 @@ from madod.benchmark.toml import Keys, Toml
 from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
+
+
+def load_plan(file: Path) -> tuple[Plan, Toml]:
+    """Return the plan in a file, its words checked, and the file's lines for what is yet to be checked."""
+    toml = Toml(file)
+    plan = filled(Plan, toml.values, toml)
+    check(plan, toml)
+    return plan, toml
 
 
 def check(plan: Plan, toml: Toml) -> None:

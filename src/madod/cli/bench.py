@@ -14,7 +14,7 @@ import tyro
 
 from madod.cli.arguments import Switch, cache_folder, left_open, parse
 from madod.data.opening import own_folder
-from madod.errors import InputError
+from madod.errors import InputError, first_few
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
@@ -206,7 +206,6 @@ def said(tally: "Tally", runs: Path) -> int:
     for folder, reason in tally.failed.items():
         by_reason.setdefault(reason, []).append(folder)
     for reason, folders in by_reason.items():
-        more = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
-        sys.stderr.write(f"failed: {folders[0]}{more}: {reason}\n")
+        sys.stderr.write(f"failed: {first_few(folders, 1)}: {reason}\n")
     sys.stdout.write(f"{in_words(tally)}: {runs}\n")
     return 1 if tally.failed else 0

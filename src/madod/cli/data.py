@@ -16,7 +16,7 @@ from madod.data.opening import Opening
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset
     from madod.data.published import Counts
-    from madod.training import Progress
+    from madod.progress import Progress
 
 ABOUT = """Make a dataset ready.
 

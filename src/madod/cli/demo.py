@@ -11,8 +11,8 @@ from madod.cli.arguments import Switch, parse, torch_device
 from madod.cli.progress import shown
 
 if TYPE_CHECKING:
+    from madod.benchmark.outcome import Outcome
     from madod.benchmark.record import RunSpec
-    from madod.benchmark.run import Outcome
     from madod.report.inputs import Cell, Page
 
 TEST_DOMAIN, UNKNOWN = "neon", "4"

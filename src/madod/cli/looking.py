@@ -132,12 +132,14 @@ def select(arguments: Sequence[str]) -> int:
     if not found:
         raise InputError(f"no run of {how.plan} is done in {how.runs}: start with madod bench run")
     if how.declare:
+        from madod.report.declared import FILE as DECLARED
+
         chosen = declaration(found)
         if not chosen:
             raise InputError(
                 'there are no inner runs to declare a detector from: selection = "leave_one_domain_out" makes them'
             )
-        write_json(how.runs / "detector.json", chosen)
+        write_json(how.runs / DECLARED, chosen)
     if how.json:
         rows = [pick._asdict() | {"cell": pick.cell._asdict()} for pick in found]
         sys.stdout.write(json.dumps({"selection": agenda.selection, "picks": rows}, indent=2) + "\n")

@@ -19,7 +19,6 @@ from madod.storage import refuse_closed, refuse_file
 
 if TYPE_CHECKING:
     from madod.cli.contact import Chosen
-    from madod.data.images import BadImage
     from madod.predict import Model, Prediction
 
 
@@ -59,6 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     files = pictures(how.paths)
     chosen = shown_by(how.gallery)
     model = how.loaded(how.device)
+    from madod.data.images import BadImage
+
     first = next(files, None)
     if first is None:
         raise InputError("standard input lists no pictures: give it their names, one a line")
@@ -70,13 +71,13 @@ def main(arguments: Sequence[str]) -> int:
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
     for total, answer in enumerate(model.predict_iter(chain([first], files)), 1):
-        if isinstance(answer, tuple):
+        if isinstance(answer, BadImage):
+            bad.append(answer)
+        else:
             sys.stdout.write(written(answer, how.format))
             flagged += answer.unknown
             if chosen is not None:
                 chosen.add(answer)
-        else:
-            bad.append(answer)
         report(total)
     sys.stdout.flush()
     for each in bad:

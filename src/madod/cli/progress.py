@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from madod.training import Progress, silent
+from madod.progress import Progress, silent
 
 EVERY = 10.0
 """Seconds between plain lines."""

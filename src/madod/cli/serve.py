@@ -1,5 +1,6 @@
 """`madod serve`: a model behind HTTP, for programs and for people."""
 
+import importlib
 import logging
 import sys
 from collections.abc import Sequence
@@ -46,25 +47,8 @@ otherwise, and ends at Ctrl-C when the requests under way are answered."""
 def main(arguments: Sequence[str]) -> int:
     """Serve until told to end."""
     how = parse(Serve, arguments, "serve", ABOUT)
-    for flag, value in (
-        ("patience", how.patience),
-        ("max-images", how.max_images),
-        ("max-megabytes", how.max_megabytes),
-    ):
-        if not value >= 1:
-            raise InputError(f"--{flag} {value} leaves nothing to serve: give 1 or more")
-    if not 0 <= how.port <= 65535:
-        raise InputError(f"there is no port {how.port}: give one up to 65535, or 0 for any that is free")
-    if not 1 <= how.max_megapixels <= 100:
-        raise InputError(f"--max-megapixels {how.max_megapixels} cannot be: give 1 to 100")
-    try:
-        import fastapi  # noqa: F401
-        import python_multipart  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            f"serving needs {error.name}, which is not installed: pip install 'madod[serve]' installs it"
-        ) from None
+    check_numbers(how)
+    check_packages()
     import torch
 
     from madod.data.threads import cores
@@ -94,3 +78,29 @@ def main(arguments: Sequence[str]) -> int:
 
     serve(model, how.host, how.port, limits, ready)
     return 0
+
+
+def check_numbers(how: Serve) -> None:
+    """Refuse numbers that no server can start with."""
+    for flag, value in (
+        ("patience", how.patience),
+        ("max-images", how.max_images),
+        ("max-megabytes", how.max_megabytes),
+    ):
+        if not value >= 1:
+            raise InputError(f"--{flag} {value} leaves nothing to serve: give 1 or more")
+    if not 0 <= how.port <= 65535:
+        raise InputError(f"there is no port {how.port}: give one up to 65535, or 0 for any that is free")
+    if not 1 <= how.max_megapixels <= 100:
+        raise InputError(f"--max-megapixels {how.max_megapixels} cannot be: give 1 to 100")
+
+
+def check_packages() -> None:
+    """Say what to install where a package is missing that only serving needs."""
+    for name in ("fastapi", "python_multipart", "uvicorn"):
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise InputError(
+                f"serving needs {error.name}, which is not installed: pip install 'madod[serve]' installs it"
+            ) from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from madod.fitting.choose import Choice
     from madod.fitting.fit import Fitted
     from madod.fitting.prepare import Look, Ready
-    from madod.training import Progress
+    from madod.progress import Progress
 
 ABOUT = """Train a classifier on several domains.
 
@@ -186,6 +186,7 @@ def _wanted(arguments: Sequence[str], flag: str, wanted: str) -> str:
 
 def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tuple[Fitted, Look]":
     """Carry it all through, and say beforehand what will be done."""
+    from madod.benchmark.record import RECORD
     from madod.fitting.choose import Wishes
     from madod.fitting.fit import carry_out
     from madod.fitting.prepare import prepare
@@ -212,7 +213,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     warn_of_differences(ready.dataset)
     if done := reached(how.out / CHECKPOINT):
         say(how, [f"going on from step {done} of {ready.spec.steps}"])
-    elif ready.look.survey is not None and not (how.out / "record.json").exists():
+    elif ready.look.survey is not None and not (how.out / RECORD).exists():
         say(how, [foreseen(ready, how.out)])
     made = carry_out(ready, out=how.out, unknowns=how.ood_folder, waive_gate=how.waive_gate, progress=progress)
     return made, ready.look
@@ -238,16 +239,15 @@ def foreseen(ready: "Ready", out: Path) -> str:
     spec, dataset, check = ready.spec, ready.dataset, ready.look.choice.check
     pace = estimate(spec, dataset, ready.weights, ready.device)
     whole = pace.seconds(spec)
-    folds = sum(
-        pace.seconds(each) if each.translate == "munit" else each.steps * pace.step
-        for each in awaited(spec, dataset, check, out, detectors=ready.detectors)
-    )
+    folds = sum(map(pace.seconds, awaited(spec, dataset, check, out, detectors=ready.detectors)))
     apart = f" and {told(folds)} for the check" if folds else ""
     return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"
 
 
 def summary(how: Train, made: "Fitted") -> str:
     """Say in a few lines how well it does, and what to type next."""
+    from madod.fitting.page import FILE
+
     outcome, strangers = made.outcome, made.strangers
     metrics, lines = outcome.record.metrics, []
     lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
@@ -276,6 +276,6 @@ def summary(how: Train, made: "Fitted") -> str:
         )
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
-    lines.append(f"report: {how.out / 'report.html'}")
+    lines.append(f"report: {how.out / FILE}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
     return "\n".join(lines) + "\n"

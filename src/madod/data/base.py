@@ -116,6 +116,10 @@ class Pool:
         """Return images as networks want them, float (n, c, h, w) in [0, 1]."""
         return self.stored(index).float().div_(255)
 
+    def sample(self, most: int) -> Tensor:
+        """Return the indices of at most so many images, in a random order that is the same each time."""
+        return torch.randperm(len(self), generator=torch.Generator().manual_seed(0))[:most].to(self.device)
+
     def subset(self, index: Tensor) -> "Pool":
         """Return the pool of these images only; the images themselves are shared."""
         columns = {name: getattr(self, name)[index] for name in ("part", "row", "y", "d", "u")}

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from madod.data.crew import HANDFUL, Crew, worthwhile
 from madod.data.decoder import Array, Entry, Refusal, decode, read_unchanged
-from madod.data.images import BadImage
+from madod.data.images import BadImage, Pixels
 from madod.data.stamps import Stamp, stamps
 from madod.data.threads import ordered
 from madod.errors import InputError, NoSpaceError
@@ -86,8 +86,7 @@ class _Cached:
         """Return the images and the bad files by position, or None where they must be decoded (again)."""
         try:
             positions: list[int] = json.loads((self.folder / "bad.json").read_text(encoding="utf-8"))
-            # Copy-on-write: torch wants writable memory, and the file stays as it is.
-            images = np.load(self.folder / "images.npy", mmap_mode="c", allow_pickle=False)
+            images = self._mapped()
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
@@ -98,6 +97,10 @@ class _Cached:
             return None
         bad = {k: why for k in positions if (why := self._trouble(k))}
         return (torch.from_numpy(images), bad) if len(bad) == len(positions) else None
+
+    def _mapped(self) -> Pixels:
+        """Return the images, copied when written to: torch wants writable memory, and the file stays as it is."""
+        return np.load(self.folder / "images.npy", mmap_mode="c", allow_pickle=False)
 
     def _trouble(self, row: int) -> BadImage | None:
         """Return why a picture cannot be read now: the reason may have passed, little memory or an older Pillow."""
@@ -115,8 +118,7 @@ class _Cached:
                 if found := self.load():
                     return found
                 bad = self._publish(progress)
-        images = np.load(self.folder / "images.npy", mmap_mode="c", allow_pickle=False)
-        return torch.from_numpy(images), bad
+        return torch.from_numpy(self._mapped()), bad
 
     def _publish(self, progress: Counted | None) -> dict[int, BadImage]:
         log.info("decoding %d pictures to %d px into %s", len(self.entries), self.size, self.folder)

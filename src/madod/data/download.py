@@ -12,9 +12,7 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from madod.errors import InputError
-
-Progress = Callable[[str, int, int], None]
-"""Called with the file's name, the bytes that are there and the bytes of all."""
+from madod.progress import Progress
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0
@@ -36,7 +34,10 @@ class Refused(Exception):  # noqa: N818  # a verdict on one mirror; the next one
 
 
 def fetch(source: Source, root: Path, *, cache: Path, progress: Progress | None = None) -> Path:
-    """Return the file under the root, from the first mirror that gives it whole; a broken download is resumed."""
+    """Return the file under the root, from the first mirror that gives it whole; a broken download is resumed.
+
+    `progress` is told its name, the bytes that are there and the bytes of all.
+    """
     target = root / source.path
     target.parent.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)

@@ -2,12 +2,12 @@
 
 import inspect
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madod.errors import InputError, nearest
+from madod.progress import Progress
 
 if TYPE_CHECKING:
     from madod.data.base import DomainDataset
@@ -37,7 +37,7 @@ def own_folder(name: str, root: Path | None = None) -> Path | None:
     return Path(name) if name == "folder" or name not in DATASETS else None
 
 
-def open_dataset(name: str, how: Opening, progress: Callable[[str, int, int], None]) -> "DomainDataset":
+def open_dataset(name: str, how: Opening, progress: Progress) -> "DomainDataset":
     """Return the dataset of a name, or the folder of a path; a flag that the dataset has no use for is refused.
 
     A folder of a person's own has no size of its own: it has to be said.

@@ -12,7 +12,7 @@ class Pacs(ImageSet):
     domains = ("photo", "art_painting", "cartoon", "sketch")
     classes = ("dog", "elephant", "giraffe", "guitar", "horse", "house", "person")
     folders = ("pacs", "kfold", "pacs_data", "raw_images")
-    also = {"art_painting": ("art", "art painting", "artpainting")}  # noqa: RUF012
+    also = {"art_painting": ("art", "art painting", "artpainting")}  # noqa: RUF012  # a constant
     wanted = (
         "put PACS.zip (https://drive.google.com/uc?id=1JFr8f805nMUelQWWmfnJR3y4_SYoN5Pd) there, "
         "or PACS/DOMAIN/CLASS/*.jpg, or one DOMAIN.zip each of photo, art_painting, cartoon and sketch"

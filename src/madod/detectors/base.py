@@ -23,6 +23,10 @@ class Fit(NamedTuple):
     weight: Tensor
     bias: Tensor
 
+    def head(self) -> tuple[Tensor, Tensor]:
+        """Return copies of the head's weight (k, f) and bias (k,) in float64, for a detector to keep."""
+        return self.weight.double().clone(), self.bias.double().clone()
+
 
 class Detector(ABC):
     """Scores how unknown an image is. Learned attributes are tensors whose names end in an underscore."""

@@ -22,10 +22,9 @@ class DICE(Detector):
 
     def fit(self, fit: Fit) -> Self:
         """Learn the mask from training images and keep the masked head."""
-        weight = fit.weight.double()
+        weight, self.bias_ = fit.head()
         contribution = weight * fit.train.features.double().mean(0)
         self.weight_ = weight * (contribution > float(np.percentile(contribution.cpu().numpy(), self.percentile)))
-        self.bias_ = fit.bias.double().clone()
         return self
 
     def score(self, outputs: Outputs) -> Tensor:

@@ -24,7 +24,7 @@ class ReAct(Detector):
 
     def fit(self, fit: Fit) -> Self:
         """Learn c from held-out source images."""
-        self.weight_, self.bias_ = fit.weight.double().clone(), fit.bias.double().clone()
+        self.weight_, self.bias_ = fit.head()
         clip = np.percentile(fit.val.features.cpu().numpy(), self.percentile)
         self.clip_ = torch.tensor(clip, dtype=torch.float64)
         return self

@@ -29,7 +29,7 @@ class Scale(Detector):
 
     def fit(self, fit: Fit) -> Self:
         """Keep the head."""
-        self.weight_, self.bias_ = fit.weight.double().clone(), fit.bias.double().clone()
+        self.weight_, self.bias_ = fit.head()
         return self
 
     def score(self, outputs: Outputs) -> Tensor:

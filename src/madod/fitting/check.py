@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
-from madod.benchmark.run import Outcome, fingerprints
+from madod.benchmark.run import fingerprints
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
 from madod.data.split import split
@@ -22,6 +23,7 @@ from madod.errors import InputError, NoSpaceError
 from madod.evaluation.threshold import threshold
 from madod.fitting.choose import Check
 from madod.fitting.skill import guessing
+from madod.predict.findings import share
 from madod.storage import read_json, write_json
 
 log = logging.getLogger(__name__)
@@ -167,14 +169,12 @@ def fold(spec: RunSpec, outcome: Outcome) -> Fold:
     )
 
 
-def _flagged(scores: Any, held: Any, unknown: Any) -> Iterator[tuple[float | None, float | None]]:
+def _flagged(
+    scores: NDArray[np.floating], held: NDArray[np.floating], unknown: NDArray[np.bool_]
+) -> Iterator[tuple[float | None, float | None]]:
     for keep in KEEPS:
         above = scores > threshold(held, keep)
-        yield _mean(above[~unknown]), _mean(above[unknown])
-
-
-def _mean(marks: Any) -> float | None:
-    return float(np.mean(marks)) if len(marks) else None
+        yield share(above[~unknown]), share(above[unknown])
 
 
 def best_detector(folds: Sequence[Fold]) -> str:

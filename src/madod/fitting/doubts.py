@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from madod.benchmark.run import Outcome
+from madod.benchmark.outcome import Outcome
 from madod.fitting.check import Fold
 from madod.fitting.skill import Measured, Skill, guessing, of_accuracy, of_auroc, skill
 from madod.fitting.strangers import Strangers

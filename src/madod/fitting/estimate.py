@@ -3,21 +3,19 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.examiner import JUDGE_STEPS
 from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
+from madod.benchmark.run import setting
 from madod.data.base import DomainDataset, Pool
 from madod.data.split import split
-from madod.models.backbones import build
-from madod.models.classifier import Setting, no_translate
+from madod.models.classifier import Restyle, no_translate
 from madod.models.compute import compute
 from madod.models.weights import Weights
 from madod.training import Learner
@@ -36,8 +34,10 @@ class Pace(NamedTuple):
 
     def seconds(self, spec: RunSpec) -> float:
         """Return how long a run takes at most, apart from reading pictures and the last measurements."""
-        judge = JUDGE_STEPS * self.step if self.generator_step else 0.0
-        return spec.steps * self.step + (spec.translate_steps or MOST) * self.generator_step + judge
+        training = spec.steps * self.step
+        if not self.generator_step or spec.translate != "munit":
+            return training
+        return training + (spec.translate_steps or MOST) * self.generator_step + JUDGE_STEPS * self.step
 
 
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Pace:
@@ -47,7 +47,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)
     method.check(config, source)
-    translate: nn.Module | Callable[..., Tensor] = no_translate
+    translate: Restyle = no_translate
     generator_step = 0.0
     if method.needs_translate(config) and spec.translate == "augment":
         translate = plain(dataset.augmentation).translate
@@ -56,14 +56,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)
         translate = freeze(munit, architecture, how).to(device)
-    sized = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
-    known = Setting(
-        partial(sized, seed=0, weights=weights, compute=how),
-        len(source.domains),
-        translate,
-        dataset.augmentation,
-        spec.steps,
-    )
+    known = setting(spec, dataset, parts, None, weights, how)._replace(translate=translate)
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
     return Pace(_seconds_a_step(learner, source, device), generator_step)
 

@@ -11,9 +11,10 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
+from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import Outcome, run
 from madod.benchmark.run import hparams as with_presets
+from madod.benchmark.run import run
 from madod.data.opening import Opening
 from madod.detectors import THREE
 from madod.errors import InputError, nearest
@@ -27,7 +28,7 @@ from madod.kinds import taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
-from madod.training import Progress, silent
+from madod.progress import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
+from madod.benchmark.outcome import refuse_another
 from madod.benchmark.record import RunSpec, refuse_seed
-from madod.benchmark.run import refuse_another
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.folder import refuse_size
@@ -23,8 +23,8 @@ from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 from madod.predict.card import FACTS
+from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
-from madod.training import Progress, silent
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from madod.data.folder import pictures_below
 from madod.data.images import BadImage
 from madod.errors import InputError
+from madod.evaluation.metrics import auroc
 from madod.predict import Model
 
 
@@ -49,6 +50,4 @@ def scored(model: Model, folder: Path) -> Strangers:
 
 def told_apart(known: list[float], unknown: list[float]) -> float | None:
     """Return how well scores tell the unknown from the known; None where there are none of either."""
-    from madod.evaluation.metrics import auroc
-
     return auroc([*known, *unknown], [False] * len(known) + [True] * len(unknown)) if known and unknown else None

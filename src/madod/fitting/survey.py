@@ -9,11 +9,14 @@ from pathlib import Path
 
 from madod.data.folder import LabelledFile, find_pictures
 from madod.data.images import BadImage, dimensions, opened
+from madod.errors import first_few
 
 SCARCE = 10
 """Pictures of a class below which little can be learned of it."""
 UNEVEN = 5
 """How many times the largest class may outnumber the smallest before it is worth saying."""
+LISTED = 6
+"""Classes, or gaps, that a warning names."""
 SAMPLE = 256
 """Pictures, evenly spread over the folder, whose sizes are looked up."""
 
@@ -61,29 +64,26 @@ class Survey:
                 "tasks draw the classes evenly, minibatches of other methods do not"
             )
         if scarce := {name: n for name, n in classes.items() if n < SCARCE}:
-            listed = _some([f"{name} ({n})" for name, n in scarce.items()])
+            listed = first_few([f"{name} ({n})" for name, n in scarce.items()], LISTED)
             said.append(f"nearly empty, so hardly to be learned: {listed}; add pictures, or leave the class out")
         gaps = [f"{label} in {domain}" for domain, n in self.counts.items() for label in classes if not n.get(label)]
         if gaps:
-            said.append(f"missing: {_some(gaps)}; a class seen in one domain only is learned together with its style")
-        for groups, what in ((self.across, "domains"), (self.contradictory, "classes")):
+            listed = first_few(gaps, LISTED)
+            said.append(f"missing: {listed}; a class seen in one domain only is learned together with its style")
+        for groups, what, harm in (
+            (self.across, "domains", "a check on unseen domains flatters there"),
+            (self.contradictory, "classes", "one of the labels is wrong"),
+        ):
             if groups:
-                files = sum(map(len, groups))
-                said.append(
-                    f"{files:,} files are copies of each other in several {what}, such as {_some(groups[0], 2)}; "
-                    + (
-                        "a check on unseen domains flatters there"
-                        if what == "domains"
-                        else "one of the labels is wrong"
-                    )
-                )
+                files, few = sum(map(len, groups)), first_few(groups[0], 2)
+                said.append(f"{files:,} files are copies of each other in several {what}, such as {few}; {harm}")
         return said
 
     def _contents(self) -> Iterable[str]:
         total, domains, classes = sum(self.classes.values()), len(self.counts), len(self.classes)
         yield f"{total:,} pictures in {domains} domain{'s' * (domains > 1)} and {classes} class{'es' * (classes > 1)}"
-        yield "domains: " + _some([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
-        yield "classes: " + _some([f"{name} {count:,}" for name, count in self.classes.items()], 12)
+        yield "domains: " + first_few([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
+        yield "classes: " + first_few([f"{name} {count:,}" for name, count in self.classes.items()], 12)
         yield "files: " + ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.most_common(6))
         if self.sides:
             low, high = self.sides[0], self.sides[-1]
@@ -144,9 +144,3 @@ def _digest(path: Path) -> str:
 
 def _paths(group: Iterable[LabelledFile]) -> tuple[Path, ...]:
     return tuple(picture.path for picture in group)
-
-
-def _some(names: Sequence[object], most: int = 6) -> str:
-    """Return the first few names and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(str(name) for name in names[:most]) + more

@@ -39,6 +39,10 @@ class Classifier(nn.Module):
         return Outputs(features, self.head(features))
 
 
+Restyle = Callable[[Tensor, torch.Generator], Tensor]
+"""G, or what stands in its place: images (n, c, h, w) in [0, 1] to as many others, fed from the generator."""
+
+
 def no_translate(images: Tensor, rng: torch.Generator) -> Tensor:
     """Stand where there is no G, since the method did not ask for one."""
     raise InputError("the method restyles images and did not say so: let its needs_translate return True")
@@ -51,8 +55,8 @@ class Setting(NamedTuple):
     """Builds a fresh network, pretrained or not, over the known classes."""
     domains: int
     """How many source domains there are."""
-    translate: Callable[[Tensor, torch.Generator], Tensor]
-    """G: `translate(images, rng)` returns restyled images; frozen."""
+    translate: Restyle
+    """G, frozen."""
     augment: Augmentation
     """How training images are varied."""
     steps: int

@@ -15,7 +15,7 @@ from madod.models.classifier import Classifier, Outputs, Setting
 
 
 def pooled(logits: Tensor) -> Tensor:
-    """l = log mean_m softmax(f_m) + mean_m lse(f_m): the mean softmax and the mean energy of members (m, n, k)."""
+    """l = log mean_m softmax(f_m) + mean_m lse(f_m): mean softmax and mean energy of members (m, n, k) [ours]."""
     softmax = logits.log_softmax(-1).logsumexp(0) - math.log(len(logits))
     return softmax + logits.logsumexp(-1, keepdim=True).mean(0)
 

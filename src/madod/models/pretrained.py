@@ -1,16 +1,16 @@
 """Pretrained weights by a file's path, a package's name or a published name, put into a network that they fit."""
 
-from collections.abc import Collection
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from madod.data.cache import cache_dir
-from madod.data.download import Progress, Source, fetch
-from madod.errors import InputError, nearest
+from madod.data.download import Source, fetch
+from madod.errors import InputError, first_few, nearest
 from madod.models.layers import Featurizer
 from madod.models.weights import COUNTER, Weights, read_file
+from madod.progress import Progress
 
 HEADS = ("fc.", "_fc.", "classifier.", "head.")
 """Where the files of others keep their classifier, which is left out."""
@@ -120,16 +120,10 @@ def fill(featurizer: Featurizer, weights: Weights, backbone: str) -> None:
         else [],
     }
     if any(troubles.values()):
-        said = "; ".join(f"{kind}: {_some(names)}" for kind, names in troubles.items() if names)
+        said = "; ".join(f"{kind}: {first_few(names, 3)}" for kind, names in troubles.items() if names)
         raise InputError(f"{weights.name} does not fit {backbone} ({said}): use another backbone or another file")
     featurizer.net.load_state_dict(given, strict=False)
 
 
 def _strides_differ(featurizer: Featurizer, weights: Weights) -> bool:
     return bool(featurizer.strides and weights.strides and featurizer.strides != weights.strides)
-
-
-def _some(names: Collection[str]) -> str:
-    """Return the first few names and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(list(names)[:3]) + more

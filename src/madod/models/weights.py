@@ -14,6 +14,8 @@ from torch import Tensor
 
 from madod.errors import InputError
 
+ENDINGS = (".safetensors", ".pth", ".pt")
+"""How files of weights end."""
 COUNTER = "num_batches_tracked"
 """A tensor of BatchNorm that decides nothing."""
 
@@ -41,7 +43,7 @@ class Weights:
 
 def read_file(file: Path) -> Weights:
     """Return the weights of a .safetensors, .pth or .pt file."""
-    if file.suffix not in (".safetensors", ".pth", ".pt"):
+    if file.suffix not in ENDINGS:
         raise InputError(f"{file} is no file of weights: give one that ends in .safetensors, .pth or .pt")
     try:
         content = file.read_bytes()

@@ -14,6 +14,7 @@ from madod.data.base import UNKNOWN
 from madod.data.folder import LabelledFile, find_pictures, folder_name, listing, pictures_below, warn_of_loose
 from madod.data.images import is_picture
 from madod.errors import InputError
+from madod.evaluation.metrics import detection
 
 LAYOUT = "the layout is FOLDER/DOMAIN/CLASS/*.jpg or FOLDER/CLASS/*.jpg"
 
@@ -75,8 +76,6 @@ def findings(verdicts: Sequence[Verdict], classes: Sequence[str], unreadable: Se
 
 def measures(verdicts: Sequence[Verdict], classes: Sequence[str]) -> Measures:
     """Return the shares of some pictures."""
-    from madod.evaluation.metrics import detection  # takes a second, and a prediction does without
-
     number = {name: k for k, name in enumerate(classes)}
     y = np.array([number.get(verdict.truth, UNKNOWN) for verdict in verdicts], dtype=np.int64)
     said = np.array([number[verdict.label] for verdict in verdicts], dtype=np.int64)

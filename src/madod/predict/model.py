@@ -20,7 +20,7 @@ from madod.predict.examine import Examined, examine
 from madod.predict.findings import Findings, Verdict, findings, labelled
 from madod.predict.gallery import Gallery, Neighbour
 from madod.predict.pictures import Block, Picture, blocks
-from madod.training import Progress, silent
+from madod.progress import Progress, silent
 
 
 class Prediction(NamedTuple):

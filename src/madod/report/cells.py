@@ -8,15 +8,15 @@ import pandas as pd
 from madod.report import words
 from madod.report.contact import jpeg_uri
 from madod.report.folders import Seen, seen
-from madod.report.frame import PLACE
 from madod.report.html import Markup, join, paragraph, section, table, tag
 from madod.report.order import detectors_in_order, methods_in_order
 from madod.report.results import marked
-from madod.report.showcase import Place, folders_of, places
+from madod.report.showcase import Place, folders_of, places, rows_of
 
 BUDGET = 960
 """Pictures on a page: with more cells, fewer of each."""
-FEWEST = 4
+FEWEST, MOST = 4, 12
+"""Pictures of a kind that a method shows: with fewer than so many each, some methods show none; a run keeps no more."""
 
 
 def cells(frame: pd.DataFrame, reference: str) -> Markup:
@@ -38,21 +38,19 @@ def _ration(folders: dict[Place, dict[str, Path]], reference: str) -> tuple[dict
     strips = sum(len(found) for found in folders.values())
     if not strips:
         return {}, "These runs kept no pictures."
-    share = min(12, BUDGET // (2 * strips))
+    share = min(MOST, BUDGET // (2 * strips))
     if share >= FEWEST:
         return dict.fromkeys(methods, share), f"Up to {share} of known and {share} of unknown pictures are shown."
     kept = [method for method in methods if method in (reference, "erm")] or methods[:1]
-    share = max(
-        1, min(12, BUDGET // (2 * max(1, sum(method in found for found in folders.values() for method in kept))))
-    )
+    strips = sum(method in found for found in folders.values() for method in kept)
+    share = max(1, min(MOST, BUDGET // (2 * max(1, strips))))
     names = words.listed([words.method(method) for method in kept])
-    return dict.fromkeys(
-        kept, share
-    ), f"To keep the page small, pictures are shown for {names} only, {share} of a kind."
+    said = f"To keep the page small, pictures are shown for {names} only, {share} of a kind."
+    return dict.fromkeys(kept, share), said
 
 
 def _cell(frame: pd.DataFrame, place: Place, folders: dict[str, Path], each: dict[str, int]) -> Markup:
-    mine = frame[(frame[PLACE] == list(place)).all(axis=1)].dropna(subset=["detector"])
+    mine = rows_of(frame, place).dropna(subset=["detector"])
     numbers = mine.groupby(["method", "detector"])[["accuracy", "auroc", "aupr", "fpr95", "oscr"]].mean()
     keys = [
         (method, detector)
@@ -60,7 +58,7 @@ def _cell(frame: pd.DataFrame, place: Place, folders: dict[str, Path], each: dic
         for detector in detectors_in_order(numbers.loc[method].index)
     ]
     higher = {"accuracy": True, "auroc": True, "aupr": True, "fpr95": False, "oscr": True}
-    columns = [marked([float(numbers.loc[key, name]) for key in keys], up) for name, up in higher.items()]  # type: ignore[arg-type]
+    columns = [marked(numbers[name].loc[keys].tolist(), up) for name, up in higher.items()]
     rows = [[f"{words.method(m)}, {words.detector(d).title}", *(column[line] for column in columns)]
             for line, (m, d) in enumerate(keys)]  # fmt: skip
     rate = 100 * float(mine["base_rate"].mean())

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
+from madod.benchmark.record import OUTPUTS, VERDICTS
 from madod.errors import InputError
 
 
@@ -32,8 +33,8 @@ class Seen(NamedTuple):
 
 def seen(folder: Path) -> Seen | None:
     """Return what a run left of its target images: its verdicts or, in an older run, what its logits say."""
-    if (folder / "verdicts.safetensors").exists():
-        arrays, facts = _read(folder / "verdicts.safetensors")
+    if (folder / VERDICTS).exists():
+        arrays, facts = _read(folder / VERDICTS)
         scores = {name.removeprefix("score."): array for name, array in arrays.items() if name.startswith("score.")}
         return Seen(
             arrays["y"],
@@ -45,17 +46,17 @@ def seen(folder: Path) -> Seen | None:
             arrays["pictures"],
             json.loads(facts["truth"]),
         )
-    if (folder / "outputs.safetensors").exists():
-        arrays, _ = _read(folder / "outputs.safetensors", ("target.logits", "target.y"))
+    if (folder / OUTPUTS).exists():
+        arrays, _ = _read(folder / OUTPUTS, ("target.logits", "target.y"))
         return _from_logits(arrays["target.logits"], arrays["target.y"]) if len(arrays) == 2 else None
     return None
 
 
 def features(folder: Path) -> tuple[NDArray[np.floating], NDArray[np.integer]] | None:
     """Return the target images' features (n, d) and labels (n,), where a run kept them."""
-    if not (folder / "outputs.safetensors").exists():
+    if not (folder / OUTPUTS).exists():
         return None
-    arrays, _ = _read(folder / "outputs.safetensors", ("target.features", "target.y"))
+    arrays, _ = _read(folder / OUTPUTS, ("target.features", "target.y"))
     return (arrays["target.features"], arrays["target.y"]) if len(arrays) == 2 else None
 
 
@@ -71,7 +72,7 @@ def _read(file: Path, names: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]
     """Return the named arrays that a file holds, all where none are named, and its facts."""
     try:
         with safe_open(file, framework="numpy") as opened:
-            there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118
+            there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118  # no mapping
             return {name: opened.get_tensor(name) for name in there}, opened.metadata() or {}
     except SafetensorError as error:
         raise InputError(f"{file} is not a whole safetensors file ({error}): delete it or run it again") from error

@@ -70,9 +70,13 @@ def table(
             groups[-1].append(tag("tr", tag("th", row[0], scope="row"), *cells))
     head = tag("thead", tag("tr", *(tag("th", head, scope="col") for head in heads)))
     bodies = [tag("tbody", *group) for group in groups if group]
-    whole = tag("table", head, *bodies, class_=class_)
-    box = tag("div", whole, class_="scroll", tabindex="0", role="group", aria_label="table, scrolls sideways if wide")
+    box = scrolling(tag("table", head, *bodies, class_=class_))
     return box if caption is None else figure(box, caption, class_="tabled")
+
+
+def scrolling(table: Markup) -> Markup:
+    """Return a table in a box of its own, in which it scrolls sideways where it is wide."""
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label="table, scrolls sideways if wide")
 
 
 def facts(pairs: Mapping[str, object]) -> Markup:
@@ -82,23 +86,27 @@ def facts(pairs: Mapping[str, object]) -> Markup:
 
 def document(title: str, *body: object, script: str = "") -> Markup:
     """Return a whole page with its stylesheet inside; its policy forbids anything from elsewhere and other scripts."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"{POLICY}; script-src 'sha256-{digest}'" if script else POLICY
+    policy = f"{POLICY}; script-src {allowed(script)}" if script else POLICY
+    stated = tag("meta", http_equiv="Content-Security-Policy", content=policy)
     style = files("madod.report").joinpath("page.css").read_text(encoding="utf-8")
+    return skeleton(title, style, tag("main", *body), tag("script", Markup(script)) if script else None, policy=stated)
+
+
+def skeleton(title: str, style: str, *body: object, policy: Markup | None = None) -> Markup:
+    """Return a whole page around its body; a `policy` stands in it where no server states one."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        policy,
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         tag("link", rel="icon", href="data:,"),
         tag("style", Markup(style)),
     )
-    return join(
-        Markup("<!doctype html>\n"),
-        tag(
-            "html", head, tag("body", tag("main", *body), tag("script", Markup(script)) if script else None), lang="en"
-        ),
-        Markup("\n"),
-    )
+    return join(Markup("<!doctype html>\n"), tag("html", head, tag("body", *body), lang="en"), Markup("\n"))
+
+
+def allowed(text: str) -> str:
+    """Return how a policy names the very script or style that it allows."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from madod.benchmark.record import read_history
+from madod.benchmark.record import OUTPUTS, VERDICTS, read_history
 from madod.errors import InputError, nearest
 from madod.report import plots, words
 from madod.report.folders import Seen, features, seen
@@ -32,14 +32,17 @@ class Place(NamedTuple):
         return f"{words.dataset(self.dataset)}, unseen {self.test_domain}, unknown {self.ood_classes or 'none'}"
 
 
+def rows_of(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
+    """Return the rows of one cell."""
+    return frame[(frame[PLACE] == list(place)).all(axis=1)]
+
+
 def folders_of(frame: pd.DataFrame, place: Place) -> dict[str, Path]:
     """Return a folder a method: of its run of the lowest seed that left more than a record."""
-    mine = frame[(frame[PLACE] == list(place)).all(axis=1)].drop_duplicates(["method", "seed"]).sort_values("seed")
+    mine = rows_of(frame, place).drop_duplicates(["method", "seed"]).sort_values("seed")
     found: dict[str, Path] = {}
     for method, folder in zip(mine["method"], mine["folder"], strict=True):
-        if method not in found and any(
-            (Path(folder) / name).exists() for name in ("verdicts.safetensors", "outputs.safetensors")
-        ):
+        if method not in found and any((Path(folder) / name).exists() for name in (VERDICTS, OUTPUTS)):
             found[method] = Path(folder)
     return {method: found[method] for method in methods_in_order(found)}
 

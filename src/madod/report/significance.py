@@ -61,7 +61,7 @@ def _quantile(freedom: int) -> float:
 
 
 def signed_rank_p(differences: NDArray[np.floating]) -> float:
-    """Return the exact two-sided p of Wilcoxon's signed-rank test; ties share their rank, zeros are left out."""
+    """Return the exact two-sided p of the signed-rank test: ties share ranks, zeros are left out [Wilcoxon 1945]."""
     values = np.round(differences, 9)
     values = values[values != 0]
     _, which, counts = np.unique(np.abs(values), return_inverse=True, return_counts=True)

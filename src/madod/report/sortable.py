@@ -7,14 +7,14 @@ import pandas as pd
 
 from madod.report import words
 from madod.report.forms import beside
-from madod.report.frame import accuracy_alone
-from madod.report.html import Markup, join, paragraph, tag
+from madod.report.frame import CELL, MEASURES, OVERALL, accuracy_alone
+from madod.report.html import Markup, join, paragraph, scrolling, tag
 from madod.report.order import methods_in_order
 from madod.report.table import Entry, Item, Row, Table, signed
+from madod.report.variants import flat
 
 FIRST = 60
 """Rows of the list of all runs that are there before anybody asks for more."""
-NUMBERS = ("accuracy", "val_accuracy", "ece", "auroc", "aupr", "base_rate", "fpr95", "oscr")
 RUN_COLUMNS = ("dataset", "unseen", "unknown", "seed", "method", "detector", "accuracy", "held-out", "ECE", "AUROC",
                "AUPR", "base rate", "FPR95", "OSCR", "seconds", "run")  # fmt: skip
 
@@ -41,7 +41,7 @@ def sortable(table: Table, name: str) -> Markup:
     return join(
         tag("h3", table.title),
         _filter(name, f"{len(table.rows)} rows"),
-        _box(tag("table", head, body, class_="sortable", id=name)),
+        scrolling(tag("table", head, body, class_="sortable", id=name)),
         tag("ul", *notes, class_="reading") if notes else None,
     )
 
@@ -50,8 +50,8 @@ def all_runs(frame: pd.DataFrame) -> Markup:
     """Return every run and detector as a table that the page's script fills, so that thousands open at once."""
     rows = []
     tested = pd.concat([frame.dropna(subset=["detector"]), accuracy_alone(frame)], ignore_index=True)
-    columns = [tested[name].round(4).tolist() for name in NUMBERS]
-    said = [tested[name].tolist() for name in ("dataset", "test_domain", "ood_classes", "seed", "method", "detector")]
+    columns = [tested[name].round(4).tolist() for name in (*OVERALL, *MEASURES)]
+    said = [tested[name].tolist() for name in (*CELL, "method", "detector")]
     for line in zip(*said, *columns, tested["seconds"].round(1).tolist(), tested["id"].tolist(), strict=True):
         dataset, domain, unknown, seed, method, detector, *rest = line
         numbers = [None if isinstance(value, float) and value != value else value for value in rest]
@@ -61,7 +61,7 @@ def all_runs(frame: pd.DataFrame) -> Markup:
     head = tag("thead", tag("tr", *(_head(text, False, text in RUN_NAMES) for text in RUN_COLUMNS), class_="heads"))
     return join(
         _filter("runs", f"{len(rows):,} rows"),
-        _box(tag("table", head, tag("tbody"), class_="sortable", id="runs", data_first=FIRST)),
+        scrolling(tag("table", head, tag("tbody"), class_="sortable", id="runs", data_first=FIRST)),
         tag("p", tag("button", "Show more", type="button", class_="more", data_for="runs")),
         tag("noscript", paragraph("This list needs scripts; records.csv beside this page holds it too.")),
         tag("script", Markup(data), type="application/json", id="runs-data"),
@@ -76,8 +76,7 @@ def settings(frame: pd.DataFrame) -> Table:
             mine = part[part["method"] == method].drop_duplicates("folder")
             found: dict[str, list[str]] = {}
             for setting in mine["settings"]:
-                flat = {key: value for key, value in setting.items() if key != "hparams"} | setting.get("hparams", {})
-                for key, value in flat.items():
+                for key, value in flat(setting).items():
                     text = f"{value:g}" if isinstance(value, float) else str(value)
                     if text not in found.setdefault(key, []):
                         found[key].append(text)
@@ -122,7 +121,3 @@ def _filter(name: str, count: str) -> Markup:
         "input", type="search", placeholder="filter rows, as in: madod ddu", data_for=name, aria_label="filter rows"
     )
     return tag("p", field, tag("span", count, class_="quiet count", data_for=name), class_="filter")
-
-
-def _box(table: Markup) -> Markup:
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label="table, scrolls sideways if wide")

@@ -1,10 +1,10 @@
 """The paper's tables with our numbers: summary, per domain, dataset statistics."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -22,7 +22,7 @@ from madod.report.table import MISSING, Entry, Item, Row, Table, marked
 from madod.report.variants import mixed
 
 Shape = Literal["summary", "per-domain", "statistics", "significance"]
-SHAPES: tuple[Shape, ...] = ("summary", "per-domain", "statistics", "significance")
+SHAPES: tuple[Shape, ...] = get_args(Shape)
 Group = tuple[str, str]
 """Dataset and unseen domain; the domain is empty where all are taken together."""
 Rates = tuple[float, float, float]
@@ -141,24 +141,23 @@ def build(
             items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
             names = (words.method(method), words.detector(detector).title)
             rows.append(Row(names, tuple(items), rank_all or detector not in BESIDE))
-    notes: list[str] = []
     if rates:
         rows.append(
             Row(("guessing", ""), tuple(item for group in heads for item in _guessing(rates.get(group))), False)
         )
-        spread = [
-            f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads
-        ]
-        notes = [SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spread)}"]
-    notes += (
-        [f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"]
-        if numbers.beside
-        else []
-    )
-    notes += [f"{sign} {why}" for sign, why in numbers.signs.items()]
     counted = ("runs",) if rates else ()
     columns = tuple((head, name) for head in heads.values() for name in (*counted, *TITLES.values()))
-    return Table(title, ("method", "detector"), columns, marked(rows), tuple(notes))
+    return Table(title, ("method", "detector"), columns, marked(rows), tuple(_notes(numbers, heads, rates)))
+
+
+def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group, Rates] | None) -> Iterator[str]:
+    """Say how to read a table: what its numbers and marks are, and which of the paper's are not like for like."""
+    if rates:
+        spans = (f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads)
+        yield from (SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spans)}")
+    if numbers.beside:
+        yield f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"
+    yield from (f"{sign} {why}" for sign, why in numbers.signs.items())
 
 
 class Numbers:

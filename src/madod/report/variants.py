@@ -24,9 +24,9 @@ def named(settings: Sequence[Setting]) -> list[str]:
     that switches least off. Where there are more settings than a table can hold, as in a random search, they are taken
     together under the algorithm's name; `mixed` then says so.
     """
-    flat = [(dataset, algorithm, _flat(setting)) for dataset, algorithm, setting in settings]
-    ids = [json.dumps(item, sort_keys=True) for item in flat]
-    distinct = dict(zip(ids, flat, strict=True))
+    each = [(dataset, algorithm, flat(setting)) for dataset, algorithm, setting in settings]
+    ids = [json.dumps(item, sort_keys=True) for item in each]
+    distinct = dict(zip(ids, each, strict=True))
     counts = Counter(ids)
     kinds: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for key, (dataset, algorithm, setting) in distinct.items():
@@ -56,7 +56,7 @@ def mixed(frame: pd.DataFrame) -> list[str]:
     ]
 
 
-def _flat(setting: Mapping[str, Any]) -> dict[str, Any]:
+def flat(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields and hyper-parameters side by side."""
     return {key: value for key, value in setting.items() if key != "hparams"} | dict(setting.get("hparams", {}))
 

@@ -48,6 +48,11 @@ class Problem(BaseModel):
     images: list[Unreadable] = Field(default=[], description="where no picture could be read: what is wrong with each")
 
 
+def problem(sentence: str) -> bytes:
+    """Return a sentence as the JSON of a refusal, for where nothing else makes an answer of it."""
+    return Problem(error=sentence).model_dump_json(exclude_defaults=True).encode()
+
+
 class Health(BaseModel):
     """The server can decode and judge."""
 

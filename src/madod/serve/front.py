@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from madod.serve.answers import Problem
+from madod.serve.answers import problem
 from madod.serve.limits import Limits
 from madod.serve.metrics import Metrics
 
@@ -69,7 +69,7 @@ def length(scope: Scope) -> int:
 
 async def refuse(send: Send, status: int, sentence: str) -> None:
     """Answer with a sentence."""
-    content = Problem(error=sentence).model_dump_json(exclude_defaults=True).encode()
+    content = problem(sentence)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

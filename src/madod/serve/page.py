@@ -1,10 +1,8 @@
 """The page that a person sees: one self-contained document that asks nothing of any other host."""
 
-import base64
-import hashlib
 from importlib.resources import files
 
-from madod.report.html import Markup, facts, join, paragraph, tag
+from madod.report.html import Markup, allowed, facts, paragraph, skeleton, tag
 from madod.serve.answers import About
 
 FEW = 12
@@ -16,14 +14,8 @@ def _text(room: str, name: str) -> str:
 
 
 STYLE, SCRIPT = _text("report", "page.css") + _text("serve", "page.css"), _text("serve", "page.js")
-
-
-def _allowed(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
 POLICY = (
-    f"default-src 'none'; style-src {_allowed(STYLE)}; script-src {_allowed(SCRIPT)}; img-src 'self' blob: data:; "
+    f"default-src 'none'; style-src {allowed(STYLE)}; script-src {allowed(SCRIPT)}; img-src 'self' blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -31,22 +23,15 @@ POLICY = (
 def page(about: About) -> str:
     """Return the whole page; what the script needs to know of the model stands in it."""
     needed = about.model_dump_json(include={"threshold", "kept", "limits", "gallery"}).replace("<", "\\u003c")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", "madod: known or unknown?"),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(STYLE)),
+    return str(
+        skeleton(
+            "madod: known or unknown?",
+            STYLE,
+            tag("main", _opening(about), _door(about), _dial(about), _results(), _programs()),
+            tag("script", Markup(needed), type="application/json", id="facts"),
+            tag("script", Markup(SCRIPT)),
+        )
     )
-    body = tag(
-        "body",
-        tag("main", _opening(about), _door(about), _dial(about), _results(), _programs()),
-        tag("script", Markup(needed), type="application/json", id="facts"),
-        tag("script", Markup(SCRIPT)),
-    )
-    return str(join(Markup("<!doctype html>\n"), tag("html", head, body, lang="en"), Markup("\n")))
 
 
 def _opening(about: About) -> Markup:

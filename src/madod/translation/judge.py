@@ -8,19 +8,19 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
+from madod.models.classifier import Restyle
 
-Restyle = Callable[[Tensor, torch.Generator], Tensor]
 Label = Callable[[Tensor], Tensor]
 
 
 def retention(said: Tensor, restyled: Tensor, y: Tensor) -> float:
-    """P(f(x~) = y | f(x) = y): of the images that f labels right, the share that it still labels right restyled."""
+    """P(f(x~) = y | f(x) = y): of the images that f labels right, the share still labelled right restyled [ours]."""
     right = said == y
     return float((right & (restyled == y)).sum()) / max(float(right.sum()), 1.0)
 
 
 def diversity(apart: Tensor, between: float) -> float:
-    """mean |x~ - x~'| / mean |x - x'|: distances of two restylings (n,), over that of a class in two domains."""
+    """mean |x~ - x~'| / mean |x - x'|: distances of two restylings (n,) over that of a class in two domains [ours]."""
     return float(apart.mean()) / between
 
 
@@ -59,7 +59,7 @@ class Judgement:
 @torch.no_grad()
 def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
     """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,)."""
-    order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
+    order = held_out.sample(most)
     seen = []
     for rows in order.split(128):  # restylings of all at once would not fit
         images = held_out.take(rows)

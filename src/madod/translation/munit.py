@@ -120,7 +120,7 @@ class Munit(nn.Module):
         }
 
     def generator_terms(self, x: Tensor, v: Tensor) -> tuple[Terms, Tensor]:
-        """L_G and its parts, with the restyled images.
+        """L_G and its parts, with the restyled images [after Huang et al. 2018, from the equations].
 
         L_G = adv(x~) + w |D(E_s(x), E_v(x)) - x| + |E_s(x~) - E_s(x)| + |E_v(x~) - v| + w |D(E_s(x~), E_v(x)) - x|,
         x~ = D(E_s(x), v), D the decoder.
@@ -183,7 +183,7 @@ class Munit(nn.Module):
     @torch.no_grad()
     def reconstruction(self, held_out: Pool, *, most: int = 256) -> float:
         """Return |D(E_s(x), E_v(x)) - x|, the l1 mean over held-out images in [-1, 1]."""
-        order = torch.randperm(len(held_out), generator=torch.Generator().manual_seed(0))[:most].to(held_out.device)
+        order = held_out.sample(most)
         gaps, run = [], self.compute
         with torch.compiler.set_stance("force_eager"):  # these passes are few
             for rows in order.split(at_once(held_out.take(order[:1]))):
