@@ -153,8 +153,8 @@ def work(job: Job) -> None:
     from madod.data.split import Split, split
     from madod.models.compute import compute, usual_precision
     from madod.models.weights import read_file
+    from madod.progress import silent
     from madod.storage import write_json
-    from madod.training import silent
 
     if not job.left:
         return
