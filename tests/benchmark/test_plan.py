@@ -51,6 +51,17 @@ WRONG = {
     "seeds = [0, 1]|seeds = [0, 9007199254740992]": (4, "seeds cannot be 9007199254740992", "0 to 9007199254740991"),
     "seeds = [0, 1]|split_seed = -1": (4, "split_seed cannot be -1", "give 0 to"),
     "seeds = [0, 1]|seeds = []": (4, "there are no seeds", "seeds = [0, 1]"),
+    "seeds = [0, 1]|seeds = [1, 0, 1]": (4, "seeds has 1 2 times", "once is enough"),
+    '["msp", "energy"]|["msp", "msp"]': (3, "detectors has 'msp' 2 times", "once is enough"),
+    '["msp", "energy"]|[]': (3, "there are no detectors", 'detectors = ["energy"]'),
+    '["neon"]|["ink", "neon", "ink"]': (9, "test_domains has 'ink' 2 times", "once is enough"),
+    '["neon"]|[]': (9, "there is no unseen domain", '"all"'),
+    'unknown = ["4"]|unknown = ["4", "4"]': (10, "unknown has '4' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = [["4", "4"]]': (10, "unknown has '4' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = [["4", "7"], ["7", "4"]]': (10, "unknown has '4+7' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = []': (10, "there is no unknown class", '"rotate"'),
+    'name = "digits"|name = ""': (8, "the name is empty", "give one"),
+    'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
     "seeds = [0, 1]|seeds = 3": (4, "seeds cannot be 3", "a list of whole numbers"),
     'seeds = [0, 1]|selection = "orcale"': (4, "selection cannot be 'orcale'", "did you mean 'oracle'?"),
     'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
@@ -160,9 +171,19 @@ def test_two_folders_of_one_name_are_refused_since_their_runs_would_be_taken_for
                 picture(tmp_path / place / "images" / domain / kind / "x.png")
     block = '[[datasets]]\nname = "{}"\nsize = 8\nunknown = ["fox"]\n'
     first, second = (block.format(tmp_path / place / "images") for place in ("a", "b"))
-    expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + first), None)
     with pytest.raises(InputError, match=r"line 7.*another dataset of the plan is called 'images' too.*rename one"):
         expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + second), None)
+
+
+def test_runs_that_two_tables_of_a_dataset_ask_for_are_refused_since_they_would_count_twice(tmp_path):
+    block = '[[datasets]]\nname = "digits"\ntest_domains = {}\nunknown = [["4", "7"]]\nsteps = {}\n'
+    first, other = block.format('["neon"]', 3), block.format('["ink"]', 4)
+    again = block.format('["ink", "neon"]', 4).replace('["4", "7"]', '["7", "4"]')
+    agenda, _ = expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + other), None)
+    assert len(agenda.entries) == 2
+    said = r"line 7: digits/neon/7\+4 is among the runs of the dataset in line 2 too, .*twice: leave it out of one"
+    with pytest.raises(InputError, match=said):
+        expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + again), None)
 
 
 def test_a_folder_that_is_called_like_a_dataset_is_named_by_its_path(tmp_path, monkeypatch):
