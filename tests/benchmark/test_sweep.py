@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 import madod
 from madod.benchmark import work
-from madod.benchmark.claim import BEAT, STALE, Claim, claimed, heartbeat, held
+from madod.benchmark.claim import BEAT, LOCK, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.messages import Ended, Places
@@ -81,6 +82,19 @@ def test_a_claim_is_one_mans_and_dies_with_him(tmp_path):
         claim._write()
         assert heartbeat(run)[:3] == ("erm", 5, 10)
     assert not (run / BEAT).exists()
+
+
+def test_a_folder_that_may_only_be_read_is_told_by_its_signs_of_life(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / LOCK).touch()
+    Claim(tmp_path)._write()
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    assert state(tmp_path, ["msp"]).kind == "running"
+    old = time.time() - 2 * STALE
+    os.utime(tmp_path / BEAT, (old, old))
+    assert state(tmp_path, ["msp"]).kind == "left"
 
 
 def test_states_are_told_from_the_folder(tmp_path):
