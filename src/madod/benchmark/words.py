@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.base import ALGORITHMS, refuse_unknown
 from madod.benchmark.plan import DatasetPlan, Plan
 from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
@@ -139,13 +138,8 @@ def _check_settings(settings: Mapping[str, Mapping[str, Any]], toml: Toml, at: K
 
 def _check_hparams(algorithm: str, given: Mapping[str, Any], toml: Toml, at: Keys) -> None:
     config = ALGORITHMS[algorithm].Config
-    own = tuple(field.name for field in fields(config))
     for name, value in given.items():
-        if name not in own:
-            there = ", ".join(own)
-            raise toml.refusal(
-                (*at, name), f"{algorithm} has no hyper-parameter {name!r}{nearest(name, own)}; it has {there}"
-            )
         with toml.at((*at, name)):
+            refuse_unknown(algorithm, name)
             if span(config, name, value) is None:
                 config.admit(name, value)
