@@ -63,7 +63,7 @@ def render(
                 f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; madod rescore adds others"
             )
     frame = frame[frame["detector"].isin(detectors)] if detectors else frame
-    return written(tables_of(frame, shape, paper=paper, reference=reference), form)
+    return written(tables_of(frame, shape, paper=paper, reference=reference, detectors=detectors), form)
 
 
 def refuse_method(frame: pd.DataFrame, reference: str) -> None:
@@ -73,13 +73,20 @@ def refuse_method(frame: pd.DataFrame, reference: str) -> None:
         raise InputError(f"no run is of {reference!r}{nearest(reference, there)}; there are: {'; '.join(there)}")
 
 
-def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True, reference: str = REFERENCE) -> list[Table]:
-    """Return the tables of a shape; paired differences are those of the reference less the others."""
+def tables_of(
+    frame: pd.DataFrame,
+    shape: Shape,
+    *,
+    paper: bool = True,
+    reference: str = REFERENCE,
+    detectors: Sequence[str] = (),
+) -> list[Table]:
+    """Return the tables of a shape; paired differences, by the detectors named, are the reference less the others."""
     if shape == "summary":
         return [summary(frame, paper=paper)]
     if shape == "per-domain":
         return per_domain(frame, paper=paper)
-    return [comparisons(frame, reference)] if shape == "significance" else [statistics(frame)]
+    return [comparisons(frame, reference, detectors)] if shape == "significance" else [statistics(frame)]
 
 
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
