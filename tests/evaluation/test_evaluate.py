@@ -116,8 +116,13 @@ def test_rescore_adds_a_detector_to_a_finished_run(tmp_path, capsys):
     assert f"another process is at work in {out}: wait until it has ended" in capsys.readouterr().err
     assert json.loads((out / "record.json").read_text()) == after
     assert main(["rescore", str(tmp_path), "msp"]) == 2
+    assert f"{tmp_path} is a folder of runs: name one of them, or write the detectors into" in capsys.readouterr().err
+    assert main(["rescore", str(tmp_path / "nowhere"), "msp"]) == 2
     assert "there is no finished run in" in capsys.readouterr().err
     assert not (tmp_path / "lock").exists()
+    (out / "outputs.safetensors").unlink()
+    assert main(["rescore", str(out), "gen"]) == 2
+    assert f"there is no {out / 'outputs.safetensors'}, which detectors are" in capsys.readouterr().err
 
 
 def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys):

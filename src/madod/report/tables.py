@@ -31,10 +31,10 @@ SUMMED = (
     "percent, mean ± standard error over runs: a run is one unseen domain, unknown class and seed (cells with several "
     "seeds count once a seed)"
 )
-RANKED = (
-    "best and second best are marked among single detectors with all runs there; 'declared beforehand', 'mean of "
-    "3' and 'best of 3 *' stand beside them, the last picked after the fact, metric by metric, as the paper's starred "
-    "rows are"
+RANKED = "best and second best are marked among single detectors with all runs there"
+ASIDE = (
+    "; 'declared beforehand', 'mean of 3' and 'best of 3 *' stand beside them, the last picked after the fact, metric "
+    "by metric, as the paper's starred rows are"
 )
 
 
@@ -60,7 +60,8 @@ def render(
         if name not in there:
             seen = ", ".join(there) or "none"
             raise InputError(
-                f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; madod rescore adds others"
+                f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; detectors in the plan, "
+                "then bench run, or madod rescore for a single run add others"
             )
     frame = frame[frame["detector"].isin(detectors)] if detectors else frame
     return written(tables_of(frame, shape, paper=paper, reference=reference, detectors=detectors), form)
@@ -156,7 +157,8 @@ def build(
         spread = [
             f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads
         ]
-        notes = [SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spread)}"]
+        aside = ASIDE if set(BESIDE) & set(found["detector"]) else ""
+        notes = [SUMMED, RANKED + aside, f"guessing has the base rate as its AUPR, over cells: {', '.join(spread)}"]
     notes += (
         [f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"]
         if numbers.beside
