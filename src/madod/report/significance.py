@@ -105,7 +105,7 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequ
         for ((dataset, other, metric, detector), one), p in zip(found.items(), adjusted, strict=True)
     )
     heads = ("cells", "difference", f"{100 * LEVEL:.0f} % interval", "p", "p, Holm")
-    notes = HOW if rows else (_nothing(reference, methods),)
+    notes: tuple[str, ...] = HOW if rows else (_nothing(reference, methods),)
     if left := [words.detector(name).title for name in there if name not in compared]:
         notes += (f"not compared: {', '.join(left)}; bench table --shape significance --detector NAME ... does it",)
     title = f"{words.method(reference)} less the others, paired over cells"
