@@ -323,6 +323,17 @@ def test_a_detector_that_the_method_cannot_have_is_refused_before_anything_is_tr
     assert not (places.runs / job.folder / CHECKPOINT).exists()
 
 
+def test_a_detector_that_needs_the_network_comes_too_late_for_a_finished_run_and_holds_up_no_other(tmp_path):
+    job, places = jobs_of(tmp_path)[0], Places(tmp_path / "runs", tmp_path / "cache")
+    assert perform(job, places).outcome == "done"
+    end = perform(replace(job, detectors=("msp", "odin", "knn")), places)
+    assert end.outcome == "failed"
+    assert end.reason.startswith("odin cannot be added to a run that is finished, ")
+    assert end.reason.endswith(": leave it out of the plan, or start it in another folder of runs")
+    assert set(read_record(places.runs / job.folder)["thresholds"]) == {"msp", "energy", "knn"}
+    assert perform(replace(job, detectors=("msp", "knn")), places).outcome == "done"
+
+
 def test_a_run_that_diverges_names_the_setting_not_a_flag_that_a_sweep_has_not(tmp_path):
     job = jobs_of(tmp_path, SHORT.replace("batch = 8", "batch = 8\nlr = 1e30"))[0]
     reason = perform(job, Places(tmp_path / "runs", tmp_path / "cache")).reason
