@@ -67,6 +67,8 @@ WRONG = {
     'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
     "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),
+    "margin = 0 }|margin = inf }": (16, "margin cannot be inf", "it has to be a finite number"),
+    "margin = 0 }|margin = nan }": (16, "margin cannot be nan", "it has to be a finite number"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
     'margin = 0 }|outer = "sdg" }': (16, "outer cannot be 'sdg'", "did you mean 'sgd'?"),
     "margin = 0 }|margin = { unifrm = [0, 1] } }": (
@@ -103,6 +105,13 @@ def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_right_one(tmp_pat
     assert "\n" not in sentence
     for words in said:
         assert words in sentence
+
+
+def test_a_plan_without_a_dataset_says_how_one_is_written(tmp_path):
+    with pytest.raises(
+        InputError, match=r"line 1: the key 'datasets' is missing: add \[\[datasets\]\] and keys below it"
+    ):
+        load_plan(written(tmp_path, 'algorithms = ["erm"]\n'))
 
 
 def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):

@@ -63,7 +63,8 @@ class BaseConfig:
         config: Any = cls  # mypy takes no class of dataclasses for hashable, which a cache asks for
         whole, bound = taken(name, hints(config)[name], value), bounds(config).get(name)
         if type(whole) in (int, float) and not (bound.admits(whole) if bound else math.isfinite(whole)):
-            raise InputError(f"{name} cannot be {value!r}: it has to be {bound or 'a finite number'}")
+            wanted = bound if bound and math.isfinite(whole) else "a finite number"
+            raise InputError(f"{name} cannot be {value!r}: it has to be {wanted}")
 
 
 class Algorithm(nn.Module, ABC):
