@@ -19,7 +19,7 @@ from madod.report.planned import asked_in, of_dataset
 from madod.report.significance import REFERENCE, comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
-from madod.report.variants import mixed
+from madod.report.variants import mixed, usual
 
 Shape = Literal["summary", "per-domain", "statistics", "significance"]
 SHAPES: tuple[Shape, ...] = ("summary", "per-domain", "statistics", "significance")
@@ -95,7 +95,7 @@ def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
     asked = asked_in(frame)
     heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
     table = build("All unseen domains together", measured(frame), heads, base_rates(frame), asked, paper=paper)
-    return replace(table, notes=(*table.notes, *mixed(frame)))
+    return replace(table, notes=(*table.notes, *mixed(frame), *usual(frame)))
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:
