@@ -137,6 +137,18 @@ def test_lists_hold_what_the_readme_promises(capsys):
         ),
         (["train", "x", "--out", "y", "--step", "2"], "there is no option --step (did you mean --steps?);"),
         (["train", "x", "--out", "y", "--step=2"], "there is no option --step=2 (did you mean --steps?);"),
+        (
+            ["report", "x", "--outt", "y"],
+            "missing: --out DIR Folder for the report; there is no option --outt (did you ",
+        ),
+        (
+            ["report", "x", "--colour", "y"],
+            "missing: --out DIR Folder for the report; there is no option --colour; madod",
+        ),
+        (["report", "--outt", "y", "x"], "madod: there is no option --outt (did you mean --out?); madod report --help"),
+        (["train", "--algorithm", "erm", "--lrr", "3", "x"], "madod: there is no option --lrr (did you mean --lr?);"),
+        (["report", "x", "--out"], "--out is without a value;"),
+        (["report", "x", "y", "--out", "z"], "y is a word too many;"),
         (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )

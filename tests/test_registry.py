@@ -122,6 +122,22 @@ def test_two_files_of_the_package_under_one_name_are_refused(registry, tmp_path,
         registry["msp"]
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def x(:\n", "mine.py, line 1, is no Python: "),
+        ("NAME = 'x'\n@DETECTORS.register(NAME)\nclass X: ...\n", 'line 2: write the name itself .* register("erm")'),
+        ("@DETECTORS.register()\nclass X: ...\n", "mine.py, line 1: write the name itself"),
+    ],
+)
+def test_a_file_whose_names_cannot_be_read_is_named_with_its_line(registry, tmp_path, monkeypatch, text, said):
+    monkeypatch.setattr(module, "__file__", str(tmp_path / "registry.py"))
+    (tmp_path / "detectors").mkdir()
+    (tmp_path / "detectors" / "mine.py").write_text(text)
+    with pytest.raises(InputError, match=said.replace("(", r"\(").replace(")", r"\)")):
+        list(registry)
+
+
 def test_names_and_summaries_need_no_import():
     code = """
 import sys

@@ -106,10 +106,26 @@ def _file(cls: type) -> str:
 
 
 def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+    for node in _parsed(file).body:
         if not isinstance(node, ast.ClassDef):
             continue
         for mark in node.decorator_list:
             if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
                 summary = (ast.get_docstring(node) or "").split("\n")[0]
-                yield ast.literal_eval(mark.args[0]), Entry(f"{package}.{file.stem}", node.name, summary, str(file))
+                yield _name(mark, file), Entry(f"{package}.{file.stem}", node.name, summary, str(file))
+
+
+def _parsed(file: Path) -> ast.Module:
+    """Return a file's text as code, or say where it is none: one such file is in everybody's way."""
+    try:
+        return ast.parse(file.read_text(encoding="utf-8"))
+    except SyntaxError as error:
+        raise InputError(f"{file}, line {error.lineno}, is no Python: {error.msg}") from error
+
+
+def _name(mark: ast.Call, file: Path) -> str:
+    """Return the name in a decorator, which has to stand there itself, since nothing is imported to find it."""
+    given = mark.args[0] if mark.args else None
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return given.value
+    raise InputError(f'{file}, line {mark.lineno}: write the name itself into the decorator, as in register("erm")')

@@ -44,11 +44,11 @@ def amount(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
-def refuse_file(folder: Path) -> None:
-    """Refuse a folder to write into that is a file, or would lie below one."""
+def refuse_file(folder: Path, remedy: str = "name a folder to write into") -> None:
+    """Refuse a folder that is a file, or would lie below one."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
     if not there.is_dir():
-        raise InputError(f"{there} is a file: name a folder to write into")
+        raise InputError(f"{there} is a file: {remedy}")
 
 
 def refuse_closed(path: Path, kind: str = "folder") -> None:

@@ -13,6 +13,7 @@ from safetensors.torch import load, save
 from torch._dynamo.backends.common import aot_autograd
 
 from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.run import hparams
 from madod.data.base import DATASETS
 from madod.data.split import split
 from madod.errors import InputError
@@ -291,3 +292,28 @@ def test_a_setting_of_another_kind_is_refused_from_python_as_from_a_plan(given, 
     with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
         ALGORITHMS["madod"].Config(**given)
     assert ALGORITHMS["madod"].Config(tasks=np.int64(2), invariance=0, shots=3).shots == 3
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        (lambda loss: {"risk": loss, "gap": loss}, "one of them called 'loss': it returns 'risk', 'gap'"),
+        (lambda loss: loss, "one of them called 'loss': it returns Tensor"),
+        (lambda loss: {"loss": loss.expand(3)}, "tensors without dimensions, .*: not so is 'loss'"),
+        (lambda loss: {"loss": loss, "weight": 3.0}, "a dict of tensors .*: not so is 'weight'"),
+    ],
+)
+def test_an_objective_that_does_not_return_named_scalars_is_refused_with_what_it_returned(monkeypatch, terms, said):
+    erm = toy_algorithm("erm")
+    right = erm.objective
+    monkeypatch.setattr(erm, "objective", lambda batch: terms(right(batch)["loss"]))
+    batch = next(erm.batches(toy_pool(), np.random.default_rng(0)))
+    with pytest.raises(InputError, match=f"objective of ERM has to return .*{said}"):
+        erm.update(batch)
+
+
+def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():
+    with pytest.raises(
+        InputError, match=r"erm has no hyper-parameter 'lrr' \(did you mean 'lr'\?\); it has lr, weight_"
+    ):
+        hparams("erm", {"lrr": 1e-3})

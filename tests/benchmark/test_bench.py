@@ -199,6 +199,23 @@ def test_what_no_sweep_can_start_with_is_refused_in_a_sentence(tmp_path, capsys,
     assert not (tmp_path / "runs").exists()
 
 
+def test_runs_that_are_a_file_are_refused_by_every_verb_and_none_says_to_delete_it(tmp_path, capsys):
+    plan = written(tmp_path)
+    for verb, remedy in (("run", "to write into"), *((verb, "of the runs") for verb in ("status", "select", "table"))):
+        for runs in (plan, plan / "runs"):
+            assert main(["bench", verb, str(plan), "--runs", str(runs)]) == 2
+            seen = capsys.readouterr().err
+            assert seen.startswith(f"madod: {plan} is a file: name ")
+            assert seen.endswith(f"folder {remedy}\n")
+    assert main(["report", str(tmp_path), "--out", str(plan)]) == 2
+    assert capsys.readouterr().err == f"madod: {plan} is a file: name a folder to write into\n"
+
+
+def test_tables_of_runs_that_all_failed_say_where_the_reasons_are(tmp_path, capsys):
+    assert main(["bench", "table", str(written(tmp_path)), "--runs", str(tmp_path / "runs")]) == 2
+    assert "is finished: madod bench status says how they stand, madod bench run carries" in capsys.readouterr().err
+
+
 def test_a_dataset_that_lies_in_a_folder_needs_its_root(tmp_path, capsys):
     plan = written(tmp_path, 'algorithms = ["erm"]\n[[datasets]]\nname = "pacs"\n')
     assert main(words(plan, tmp_path)) == 2
@@ -209,9 +226,10 @@ def test_a_dataset_that_lies_in_a_folder_needs_its_root(tmp_path, capsys):
 
 
 def test_a_reason_that_many_runs_share_is_said_once(tmp_path, capsys):
-    failed = {"a": "no disk", "b": "no luck", "c": "no disk"}
+    failed = {"a": "no disk", "b": "no luck", "c": "no disk", **{f"{n}-erm": f"/runs/{n}-erm/x broke" for n in (1, 2)}}
     assert said(Tally(1, (), failed, 0, 0, None), tmp_path) == 1
-    assert capsys.readouterr().err == "failed: a and 1 more: no disk\nfailed: b: no luck\n"
+    shared = "failed: 1-erm and 1 more: /runs/1-erm/x broke\n"
+    assert capsys.readouterr().err == f"failed: a and 1 more: no disk\nfailed: b: no luck\n{shared}"
 
 
 def animals(home: Path) -> str:

@@ -51,11 +51,24 @@ WRONG = {
     "seeds = [0, 1]|seeds = [0, 9007199254740992]": (4, "seeds cannot be 9007199254740992", "0 to 9007199254740991"),
     "seeds = [0, 1]|split_seed = -1": (4, "split_seed cannot be -1", "give 0 to"),
     "seeds = [0, 1]|seeds = []": (4, "there are no seeds", "seeds = [0, 1]"),
+    "seeds = [0, 1]|seeds = [1, 0, 1]": (4, "seeds has 1 2 times", "once is enough"),
+    '["msp", "energy"]|["msp", "msp"]': (3, "detectors has 'msp' 2 times", "once is enough"),
+    '["msp", "energy"]|[]': (3, "there are no detectors", 'detectors = ["energy"]'),
+    '["neon"]|["ink", "neon", "ink"]': (9, "test_domains has 'ink' 2 times", "once is enough"),
+    '["neon"]|[]': (9, "there is no unseen domain", '"all"'),
+    'unknown = ["4"]|unknown = ["4", "4"]': (10, "unknown has '4' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = [["4", "4"]]': (10, "unknown has '4' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = [["4", "7"], ["7", "4"]]': (10, "unknown has '4+7' 2 times", "once is enough"),
+    'unknown = ["4"]|unknown = []': (10, "there is no unknown class", '"rotate"'),
+    'name = "digits"|name = ""': (8, "the name is empty", "give one"),
+    'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
     "seeds = [0, 1]|seeds = 3": (4, "seeds cannot be 3", "a list of whole numbers"),
     'seeds = [0, 1]|selection = "orcale"': (4, "selection cannot be 'orcale'", "did you mean 'oracle'?"),
     'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
     "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),
+    "margin = 0 }|margin = inf }": (16, "margin cannot be inf", "it has to be a finite number"),
+    "margin = 0 }|margin = nan }": (16, "margin cannot be nan", "it has to be a finite number"),
     'margin = 0 }|margin = "no" }': (16, "margin cannot be 'no'", "a number"),
     'margin = 0 }|outer = "sdg" }': (16, "outer cannot be 'sdg'", "did you mean 'sgd'?"),
     "margin = 0 }|margin = { unifrm = [0, 1] } }": (
@@ -92,6 +105,13 @@ def test_a_wrong_word_is_refused_with_its_line_and_the_nearest_right_one(tmp_pat
     assert "\n" not in sentence
     for words in said:
         assert words in sentence
+
+
+def test_a_plan_without_a_dataset_says_how_one_is_written(tmp_path):
+    with pytest.raises(
+        InputError, match=r"line 1: the key 'datasets' is missing: add \[\[datasets\]\] and keys below it"
+    ):
+        load_plan(written(tmp_path, 'algorithms = ["erm"]\n'))
 
 
 def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):
@@ -160,9 +180,19 @@ def test_two_folders_of_one_name_are_refused_since_their_runs_would_be_taken_for
                 picture(tmp_path / place / "images" / domain / kind / "x.png")
     block = '[[datasets]]\nname = "{}"\nsize = 8\nunknown = ["fox"]\n'
     first, second = (block.format(tmp_path / place / "images") for place in ("a", "b"))
-    expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + first), None)
     with pytest.raises(InputError, match=r"line 7.*another dataset of the plan is called 'images' too.*rename one"):
         expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + second), None)
+
+
+def test_runs_that_two_tables_of_a_dataset_ask_for_are_refused_since_they_would_count_twice(tmp_path):
+    block = '[[datasets]]\nname = "digits"\ntest_domains = {}\nunknown = [["4", "7"]]\nsteps = {}\n'
+    first, other = block.format('["neon"]', 3), block.format('["ink"]', 4)
+    again = block.format('["ink", "neon"]', 4).replace('["4", "7"]', '["7", "4"]')
+    agenda, _ = expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + other), None)
+    assert len(agenda.entries) == 2
+    said = r"line 7: digits/neon/7\+4 is among the runs of the dataset in line 2 too, .*twice: leave it out of one"
+    with pytest.raises(InputError, match=said):
+        expand(written(tmp_path, 'algorithms = ["erm"]\n' + first + again), None)
 
 
 def test_a_folder_that_is_called_like_a_dataset_is_named_by_its_path(tmp_path, monkeypatch):

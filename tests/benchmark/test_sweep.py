@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from filelock import FileLock
 
 import madod
 from madod.benchmark import work
-from madod.benchmark.claim import BEAT, STALE, Claim, claimed, heartbeat, held
+from madod.benchmark.claim import BEAT, LOCK, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.messages import Ended, Places
@@ -81,6 +82,19 @@ def test_a_claim_is_one_mans_and_dies_with_him(tmp_path):
         claim._write()
         assert heartbeat(run)[:3] == ("erm", 5, 10)
     assert not (run / BEAT).exists()
+
+
+def test_a_folder_that_may_only_be_read_is_told_by_its_signs_of_life(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    (tmp_path / LOCK).touch()
+    Claim(tmp_path)._write()
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    assert state(tmp_path, ["msp"]).kind == "running"
+    old = time.time() - 2 * STALE
+    os.utime(tmp_path / BEAT, (old, old))
+    assert state(tmp_path, ["msp"]).kind == "left"
 
 
 def test_states_are_told_from_the_folder(tmp_path):
@@ -307,6 +321,17 @@ def test_a_detector_that_the_method_cannot_have_is_refused_before_anything_is_tr
     places = Places(tmp_path / "runs", tmp_path / "cache")
     assert perform(job, places).reason.startswith("erm has no unknown score of its own")
     assert not (places.runs / job.folder / CHECKPOINT).exists()
+
+
+def test_a_detector_that_needs_the_network_comes_too_late_for_a_finished_run_and_holds_up_no_other(tmp_path):
+    job, places = jobs_of(tmp_path)[0], Places(tmp_path / "runs", tmp_path / "cache")
+    assert perform(job, places).outcome == "done"
+    end = perform(replace(job, detectors=("msp", "odin", "knn")), places)
+    assert end.outcome == "failed"
+    assert end.reason.startswith("odin cannot be added to a run that is finished, ")
+    assert end.reason.endswith(": leave it out of the plan, or start it in another folder of runs")
+    assert set(read_record(places.runs / job.folder)["thresholds"]) == {"msp", "energy", "knn"}
+    assert perform(replace(job, detectors=("msp", "knn")), places).outcome == "done"
 
 
 def test_a_run_that_diverges_names_the_setting_not_a_flag_that_a_sweep_has_not(tmp_path):

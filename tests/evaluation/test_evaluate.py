@@ -11,7 +11,7 @@ from madod.benchmark.claim import claimed
 from madod.cli.main import main
 from madod.data.digits import Digits
 from madod.data.split import split
-from madod.detectors.base import DETECTORS
+from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.evaluation.evaluate import evaluate, evaluate_stored
 from madod.evaluation.outputs import load_outputs, save_outputs
@@ -46,6 +46,33 @@ def test_odin_is_measured_with_the_network_and_refused_without(parts, net):
     assert 0 <= result.metrics["odin"]["auroc"] <= 1
     with pytest.raises(InputError, match="odin"):
         evaluate_stored(result.stored, ["odin"])
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"score": lambda _, outputs: outputs.logits}, r"'mine' gives a Tensor \(243, 9\) for 243 images: .* \(243,\)"),
+        ({"score": lambda _, outputs: outputs.logits[:, 0].numpy()}, r"'mine' gives a ndarray \(243,\) .* a tensor"),
+        ({"score": lambda _, outputs: outputs.logits[:, 0] * np.nan}, "243 of 243 .* 'mine' .* the detector's doing"),
+        ({"fit": lambda *_: None}, "fit of the detector 'mine' returns NoneType: let it return self"),
+        ({"fit": lambda self, fit: (setattr(self, "mean", fit.y), self)[1]}, "'mine' learns mean, .* an underscore"),
+        ({"fit": lambda self, _: (setattr(self, "mean_", 0.5), self)[1]}, "'mine' learns mean_, .* be tensors"),
+    ],
+)
+def test_what_is_wrong_with_a_detector_of_ones_own_is_said(parts, net, monkeypatch, written, said):
+    plain = {"score": lambda _, outputs: outputs.logits[:, 0]}
+    monkeypatch.setitem(DETECTORS._classes, "mine", type("Mine", (Detector,), plain))
+    stored = evaluate(net, parts, ["mine"]).stored
+    monkeypatch.setitem(DETECTORS._classes, "mine", type("Mine", (Detector,), plain | written))
+    with pytest.raises(InputError, match=said):
+        evaluate_stored(stored, ["mine"])
+
+
+def test_scores_of_features_that_are_no_numbers_are_not_the_detectors_doing(parts, net):
+    stored = evaluate(net, parts, []).stored
+    stored.outputs["val"].logits.fill_(np.nan)
+    with pytest.raises(InputError, match=r"scores of the detector 'energy' .* behind them are not finite"):
+        evaluate_stored(stored, ["energy"])
 
 
 def test_the_threshold_keeps_its_share_of_held_out_source_images(parts, net):
@@ -89,8 +116,13 @@ def test_rescore_adds_a_detector_to_a_finished_run(tmp_path, capsys):
     assert f"another process is at work in {out}: wait until it has ended" in capsys.readouterr().err
     assert json.loads((out / "record.json").read_text()) == after
     assert main(["rescore", str(tmp_path), "msp"]) == 2
+    assert f"{tmp_path} is a folder of runs: name one of them, or write the detectors into" in capsys.readouterr().err
+    assert main(["rescore", str(tmp_path / "nowhere"), "msp"]) == 2
     assert "there is no finished run in" in capsys.readouterr().err
     assert not (tmp_path / "lock").exists()
+    (out / "outputs.safetensors").unlink()
+    assert main(["rescore", str(out), "gen"]) == 2
+    assert f"there is no {out / 'outputs.safetensors'}, which detectors are" in capsys.readouterr().err
 
 
 def test_rescore_can_put_another_detector_into_the_saved_model(tmp_path, capsys):

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from madod.cli.main import main
-from madod.report.bench_page import report_page
+from madod.report.bench_page import report_page, short
 from madod.report.frame import load_records
 from madod.report.showcase import showcase, two
 from madod.report.table import MISSING
@@ -115,6 +115,16 @@ def test_a_reference_that_no_run_is_of_is_refused(tmp_path, capsys):
     assert capsys.readouterr().err == "madod: no run is of 'emr' (did you mean 'erm'?); there are: erm\n"
     assert not (tmp_path / "out").exists()
     assert main([*arguments, "--reference", "erm"]) == 0
+
+
+def test_plain_training_as_the_reference_is_not_compared_with_itself(tmp_path):
+    write_records(tmp_path, algorithms=("erm", "madod"))
+    (said,) = short(load_records(tmp_path), "erm")
+    assert said.startswith("On PACS ERM less MADOD is \N{MINUS SIGN}")
+    write_records(tmp_path, algorithms=("irm",))
+    assert short(load_records(tmp_path), "erm") == ["ERM less each of the others is in the paired differences below."]
+    (said,) = short(load_records(tmp_path), "madod")
+    assert said.startswith("On PACS MADOD less ERM is +")
 
 
 def test_a_training_that_was_tested_nowhere_is_told_where_its_page_is(tmp_path, capsys):

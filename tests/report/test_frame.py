@@ -6,7 +6,7 @@ import pytest
 from madod.errors import InputError
 from madod.report.frame import load_records
 from madod.report.tables import render
-from madod.report.variants import mixed
+from madod.report.variants import mixed, usual
 
 from .records import HPARAMS, measures, record, write, write_records
 
@@ -112,6 +112,18 @@ def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
     assert frame["method"].tolist() == ["full"] * 3 + ["same"] * 3
     with pytest.raises(InputError, match="none of the plan's runs"):
         load_records(tmp_path, [("not-done", "full")])
+
+
+def test_an_algorithm_beside_its_variants_says_what_sets_it_apart(tmp_path):
+    for place, penalty in (("a", 1.0), ("b", 1000.0)):
+        found = record("pacs", "irm", "photo", "dog", 0, {"accuracy": 0.5}, hparams={"lr": 0.1, "penalty": penalty})
+        write(tmp_path / place, found)
+    frame = load_records(tmp_path)
+    assert set(frame["method"]) == {"irm", "irm, penalty 1000"}
+    assert usual(frame) == ["IRM on PACS, where nothing more is said, has penalty 1"]
+    assert usual(frame[frame["method"] == "irm"]) == []
+    same = load_records(tmp_path, [("a", "irm"), ("a", "irm, mine")])
+    assert usual(same) == []
 
 
 def test_a_random_search_is_taken_together_and_said(tmp_path, rng):

@@ -27,6 +27,16 @@ def test_roc_names_every_curve_with_its_area():
         assert f"{name} {100 * CELL.metrics[key]['auroc']:.1f}" in svg
 
 
+@pytest.mark.parametrize("draw", [plots.roc, plots.precision_recall])
+def test_methods_with_long_names_leave_room_for_their_curves(draw):
+    names = [f"irm, lr {rate}, weight_decay 0, batch 32, penalty 1, anneal 500" for rate in (0.1, 0.01, 0.001)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        svg = sound(draw(dict.fromkeys(names, CELL.scores["msp"]), UNKNOWN))
+    assert f"{names[0]} " in svg  # whole for those who have it read to them
+    assert all(len(line) <= plots.WIDEST for line in re.findall(r"<text[^>]*>([^<]*)</text>", svg) if "irm" in line)
+
+
 def test_figures_take_the_colours_of_the_page():
     svg = plots.energies(CELL.scores["energy"], UNKNOWN, -8.0)
     assert "var(--c1, #0b6e99)" in svg

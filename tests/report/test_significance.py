@@ -61,8 +61,33 @@ def test_cells_are_paired_and_seeds_averaged_first(tmp_path, rng):
     assert row.items[2] == f"\N{MINUS SIGN}{abs(expected.low):.1f} to +{expected.high:.1f}"
 
 
+def test_accuracy_and_detectors_beyond_the_three_are_compared_too_or_named_as_left_out(tmp_path, rng):
+    for domain in ("photo", "sketch"):
+        for method, high in (("madod", 0.8), ("erm", 0.7)):
+            found = measures(rng, high, ("msp", "knn")) | {"accuracy": high}
+            write(tmp_path / f"{method}-{domain}", record("pacs", method, domain, "dog", 0, found))
+    frame = load_records(tmp_path)
+    table = comparisons(frame)
+    assert [row.names[2:] for row in table.rows] == [("accuracy", "any"), ("AUROC", "MSP"), ("AUPR", "MSP")]
+    assert table.rows[0].items[:2] == ("2", "+10.0")
+    assert table.notes[-1].startswith("not compared: knn; bench table --shape significance --detector NAME")
+    table = comparisons(frame, detectors=["knn", "msp"])
+    assert [row.names[3] for row in table.rows] == ["any", "MSP", "knn", "MSP", "knn"]
+    table = comparisons(frame[frame["detector"] == "knn"])
+    assert [row.names[3] for row in table.rows] == ["any", "knn", "knn"]
+    assert not any("not compared" in note for note in table.notes)
+
+
+def test_runs_without_unknowns_are_compared_by_accuracy(tmp_path):
+    for method, high in (("madod", 0.8), ("erm", 0.7)):
+        write(tmp_path / method, record("pacs", method, "photo", "", 0, {"accuracy": high}))
+    (row,) = comparisons(load_records(tmp_path)).rows
+    assert (row.names, row.items[:2]) == (("PACS", "ERM", "accuracy", "any"), ("1", "+10.0"))
+
+
 def test_without_the_reference_there_is_nothing_to_compare(tmp_path, rng):
     write(tmp_path / "a", record("pacs", "erm", "photo", "dog", 0, measures(rng, 0.7, ("msp",))))
     table = comparisons(load_records(tmp_path))
     assert not table.rows
     assert "MADOD" in table.notes[0]
+    assert table.notes[0].endswith("name the method to compare with as --reference; there are: erm")

@@ -187,13 +187,21 @@ def test_the_order_is_the_papers(frame):
 def test_a_wrong_word_is_refused(frame):
     with pytest.raises(InputError, match=r"no run on 'pcas' \(did you mean 'pacs'\?\)"):
         render(frame, dataset="pcas")
-    with pytest.raises(InputError, match=r"no run was measured with 'knn'; there are: ddu, .*; madod rescore adds"):
+    with pytest.raises(
+        InputError,
+        match=r"no run was measured with 'knn'; there are: ddu, .*; detectors in the plan, then bench run, or madod",
+    ):
         render(frame, detectors=["knn"])
     with pytest.raises(InputError, match=r"no run was measured with 'enrgy' \(did you mean 'energy'\?\)"):
         render(frame, detectors=["msp", "enrgy"])
     with pytest.raises(InputError, match=r"no run is of 'emr' \(did you mean 'erm'\?\); there are: .*erm; .*madod"):
         render(frame, "significance", reference="emr")
     assert "DDU" not in render(frame, detectors=["msp"])
+
+
+def test_a_note_speaks_of_rows_beside_the_detectors_only_where_they_are(frame):
+    assert "'mean of 3' and" in " ".join(summary(frame).notes)
+    assert "mean of 3" not in " ".join(summary(frame[frame["detector"] == "msp"].assign(declared="")).notes)
 
 
 def test_statistics_are_those_of_the_datasets(frame):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from madod.data.base import Pool
 from madod.equations import stepped
-from madod.errors import InputError
+from madod.errors import InputError, nearest
 from madod.kinds import hints, taken
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
@@ -63,7 +63,8 @@ class BaseConfig:
         config: Any = cls  # mypy takes no class of dataclasses for hashable, which a cache asks for
         whole, bound = taken(name, hints(config)[name], value), bounds(config).get(name)
         if type(whole) in (int, float) and not (bound.admits(whole) if bound else math.isfinite(whole)):
-            raise InputError(f"{name} cannot be {value!r}: it has to be {bound or 'a finite number'}")
+            wanted = bound if bound and math.isfinite(whole) else "a finite number"
+            raise InputError(f"{name} cannot be {value!r}: it has to be {wanted}")
 
 
 class Algorithm(nn.Module, ABC):
@@ -145,6 +146,7 @@ class Algorithm(nn.Module, ABC):
     def update(self, batch: Any) -> Terms:
         """Take one step down the objective and return its terms, detached, still on the device."""
         terms = self.objective(batch)
+        self._refuse_unnamed(terms)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -152,6 +154,17 @@ class Algorithm(nn.Module, ABC):
         self.optimizer.step()
         self._average()
         return {name: term.detach() for name, term in terms.items()}
+
+    def _refuse_unnamed(self, terms: object) -> None:
+        """Refuse an objective's terms that are not named scalars with a loss among them."""
+        named = terms if isinstance(terms, dict) else {}
+        wrong = [name for name, term in named.items() if not isinstance(term, Tensor) or term.dim()]
+        if "loss" not in named or wrong:
+            returned = ", ".join(map(repr, wrong or named)) or type(terms).__name__
+            raise InputError(
+                f"objective of {type(self).__name__} has to return a dict of tensors without dimensions, one of them "
+                f"called 'loss': {'not so is' if wrong else 'it returns'} {returned}"
+            )
 
     def _average(self) -> None:
         """Take the step's weights into their mean, which takes the network's place after the last step."""
@@ -174,3 +187,12 @@ class Algorithm(nn.Module, ABC):
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms")
+
+
+def refuse_unknown(algorithm: str, hparam: str) -> None:
+    """Refuse a hyper-parameter that an algorithm does not have, with the nearest that it has."""
+    own = tuple(field.name for field in fields(ALGORITHMS[algorithm].Config))
+    if hparam not in own:
+        raise InputError(
+            f"{algorithm} has no hyper-parameter {hparam!r}{nearest(hparam, own)}; it has {', '.join(own)}"
+        )

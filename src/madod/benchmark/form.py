@@ -22,15 +22,21 @@ def filled(form: type[F], table: Mapping[str, Any], toml: Toml, keys: Keys = ())
             )
     for field in own:
         if field.default is MISSING and field.default_factory is MISSING and field.name not in table:
-            raise toml.refusal(keys, f"the key {field.name!r} is missing: add {field.name} = ...")
+            add = f"[[{field.name}]] and keys below it" if _tables(hints[field.name]) else f"{field.name} = ..."
+            raise toml.refusal(keys, f"the key {field.name!r} is missing: add {add}")
     return form(**{key: _field(hints[key], value, toml, (*keys, key)) for key, value in table.items()})
 
 
 def _field(hint: Any, value: Any, toml: Toml, keys: Keys) -> Any:
-    inner = get_args(hint)[0] if get_origin(hint) is tuple else None
-    if is_dataclass(inner) and isinstance(inner, type):
+    if inner := _tables(hint):
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise toml.refusal(keys, f"{keys[-1]} has to be a list of tables: write [[{keys[-1]}]]")
         return tuple(filled(inner, item, toml, (*keys, k)) for k, item in enumerate(value))
     with toml.at(keys):
         return taken(str(keys[-1]), hint, value)
+
+
+def _tables(hint: Any) -> type[Any] | None:
+    """Return what each of a list of tables is to be filled into; nothing where a field is no such list."""
+    inner = get_args(hint)[0] if get_origin(hint) is tuple else None
+    return inner if isinstance(inner, type) and is_dataclass(inner) else None

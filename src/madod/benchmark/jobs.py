@@ -101,6 +101,7 @@ def expand(
     jobs: dict[str, Job] = {}
     entries = []
     lies: dict[str, Path | None] = {}
+    asked: dict[tuple[object, ...], int] = {}
     for k, dataset in enumerate(plan.datasets):
         stage = _stage(dataset, toml, k, root, open_, cache)
         name, folder = called(dataset), own_folder(dataset.name)
@@ -110,12 +111,27 @@ def expand(
             raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
         for place, variant in enumerate(plan.compared, -len(plan.algorithms)):
             try:
-                for entry, job in _runs(plan, stage, variant):
-                    entries.append(entry)
-                    jobs.setdefault(job.folder, job)
+                found = list(_runs(plan, stage, variant))
             except InputError as error:  # what settings have to be to each other shows when all are put together
                 where = ("variants", place) if place >= 0 else ("datasets", k)
                 raise toml.refusal(where, f"{variant.label} on {name}: {error}") from error
+            for entry, job in found:
+                cell = entry.cell
+                told = (
+                    entry.variant,
+                    name,
+                    cell.test_domain,
+                    frozenset(cell.unknown),
+                    entry.seed,
+                    entry.draw,
+                    entry.fold,
+                )
+                if asked.setdefault(told, k) != k:
+                    first = toml.line(("datasets", asked[told]))
+                    why = f"{cell.place} is among the runs of the dataset in line {first} too, and would count twice"
+                    raise toml.refusal(("datasets", k), f"{why}: leave it out of one of them")
+                entries.append(entry)
+                jobs.setdefault(job.folder, job)
     agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
     return agenda, list(jobs.values())
 

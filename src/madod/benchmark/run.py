@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from madod.algorithms.base import ALGORITHMS, Algorithm
+from madod.algorithms.base import ALGORITHMS, Algorithm, refuse_unknown
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
 from madod.benchmark.outcome import Outcome, leave, recalled, refuse_begun
@@ -37,6 +37,8 @@ from madod.training import CHECKPOINT, Seconds, spent, train
 
 def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
     """Return every hyper-parameter of an algorithm that starts from scratch, or not, with those given in place."""
+    for name in given or {}:
+        refuse_unknown(algorithm, name)
     return asdict(ALGORITHMS[algorithm].Config.preset(pretrained=pretrained, **(given or {})))
 
 

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.base import ALGORITHMS, refuse_unknown
 from madod.benchmark.form import filled
 from madod.benchmark.plan import DatasetPlan, Plan
 from madod.benchmark.record import refuse_seed
@@ -35,7 +34,12 @@ def check(plan: Plan, toml: Toml) -> None:
         raise toml.refusal((), 'nothing is compared: add algorithms = ["erm", "madod"] or [[variants]]')
     if not plan.datasets:
         raise toml.refusal((), "there is no dataset: add [[datasets]] with a name")
+    if not plan.detectors:
+        raise toml.refusal(("detectors",), 'there are no detectors: give one or more, as in detectors = ["energy"]')
+    _check_names(plan, toml)
     _check_numbers(plan, toml)
+    _refuse_twice(plan.detectors, toml, ("detectors",))
+    _refuse_twice(plan.seeds, toml, ("seeds",))
     for name, times in Counter(variant.label for variant in plan.compared).items():
         if times > 1:
             places: list[Keys] = [
@@ -60,6 +64,20 @@ def check(plan: Plan, toml: Toml) -> None:
             with toml.at(("datasets", k, "lengths", name)):
                 ALGORITHMS[name]
         _check_settings(entry.hparams, toml, ("datasets", k, "hparams"))
+
+
+def _check_names(plan: Plan, toml: Toml) -> None:
+    for table, names in (("datasets", [e.name for e in plan.datasets]), ("variants", [v.name for v in plan.variants])):
+        for k, name in enumerate(names):
+            if not name.strip():
+                raise toml.refusal((table, k, "name"), "the name is empty: give one")
+
+
+def _refuse_twice(words: Sequence[object], toml: Toml, at: Keys) -> None:
+    """Refuse a word that is there again: its runs would count twice."""
+    for word, times in Counter(words).items():
+        if times > 1:
+            raise toml.refusal(at, f"{at[-1]} has {word!r} {times} times: once is enough", word)
 
 
 def _check_numbers(plan: Plan, toml: Toml) -> None:
@@ -91,11 +109,20 @@ def check_cells(entry: DatasetPlan, domains: Sequence[str], units: Sequence[str]
     named = (entry.test_domains,) if isinstance(entry.test_domains, str) else entry.test_domains
     for domain in named:
         _check_word("domain", domain, domains, ("all",) if named is not entry.test_domains else (), entry, toml, at)
+    if not named:
+        raise toml.refusal((*at, "test_domains"), 'there is no unseen domain: name one or more, or write "all"')
+    _refuse_twice(named, toml, (*at, "test_domains"))
     groups = (entry.unknown,) if isinstance(entry.unknown, str) else entry.unknown
     for group in groups:
         for unit in (group,) if isinstance(group, str) else group:
             alone = ("all", "rotate") if groups is not entry.unknown else ()
             _check_word("class", unit, units, alone, entry, toml, at)
+    if not groups:
+        raise toml.refusal((*at, "unknown"), 'there is no unknown class: name one or more, or write "all" or "rotate"')
+    together = [(group,) if isinstance(group, str) else group for group in groups]
+    for group in together:
+        _refuse_twice(group, toml, (*at, "unknown"))
+    _refuse_twice(["+".join(sorted(group)) for group in together], toml, (*at, "unknown"))
 
 
 def _check_word(
@@ -121,13 +148,8 @@ def _check_settings(settings: Mapping[str, Mapping[str, Any]], toml: Toml, at: K
 
 def _check_hparams(algorithm: str, given: Mapping[str, Any], toml: Toml, at: Keys) -> None:
     config = ALGORITHMS[algorithm].Config
-    own = tuple(field.name for field in fields(config))
     for name, value in given.items():
-        if name not in own:
-            there = ", ".join(own)
-            raise toml.refusal(
-                (*at, name), f"{algorithm} has no hyper-parameter {name!r}{nearest(name, own)}; it has {there}"
-            )
         with toml.at((*at, name)):
+            refuse_unknown(algorithm, name)
             if span(config, name, value) is None:
                 config.admit(name, value)

@@ -16,6 +16,7 @@ from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
+from madod.detectors.base import DETECTORS
 from madod.errors import InputError, is_out_of_memory
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
@@ -60,7 +61,13 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     torch.set_num_threads(places.threads)
     facts = facts_of(folder)
     if facts is not None:
-        rescore(folder, [name for name in job.detectors if name not in facts["thresholds"]])
+        added = [name for name in job.detectors if name not in facts["thresholds"]]
+        rescore(folder, [name for name in added if not DETECTORS[name].needs_model])
+        if late := ", ".join(name for name in added if DETECTORS[name].needs_model):
+            raise InputError(
+                f"{late} cannot be added to a run that is finished, since the network itself is needed: leave it out "
+                "of the plan, or start it in another folder of runs"
+            )
         return
     weights = loaded(job.pretrained, places.cache)
     if job.spec.start != (weights.sha256 if weights else ""):

@@ -4,7 +4,8 @@ import contextlib
 import difflib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -27,8 +28,12 @@ REWORDED = (
     (r"invalid choice (.*) for argument '(.*)'\. Expected one of \((.*)\)",
      lambda found: f"{found[2]} cannot be {found[1]}: it takes {_choices(found[3])}"),
     (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (.*))?",
-     lambda found: f"there is no option {found[1]}{_meant(found[1], found[2] or '')}"),
-    (r"missing from madod [a-z ]+: (.*)", lambda found: f"missing: {found[1].replace('. (required)', '')}"),
+     lambda found: _unknown(found[1], _meant(found[1], found[2] or ''))),
+    (r"missing from madod [a-z ]+: (.*?)(?: Unrecognized options: (\S+).*)?",
+     lambda found: f"missing: {found[1].replace('. (required)', '')}"
+     + (f"; {_unknown(found[2], _near(found[2], found[1]))}" if found[2] else "")),
+    (r"missing value for argument '(.*)'\. Expected .*",
+     lambda found: f"{found[1]} is without a value" if found[1][0] == "-" else f"missing: {found[1].upper()}"),
 )  # fmt: skip
 """What the parser says of a wrong word, and how a person would."""
 
@@ -46,7 +51,12 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise InputError(sentence(said.getvalue(), verb)) from None
+        refusal = sentence(said.getvalue(), verb)
+        known = list(_options(form))
+        stray = next((word for word in arguments if word[:2] == "--" and word.partition("=")[0] not in known), None)
+        if stray and refusal.startswith("missing: ") and stray not in refusal:  # words behind it were lost with it
+            refusal = f"{_unknown(stray, _near(stray, ' '.join(known)))}; madod {verb} --help says what there is"
+        raise InputError(refusal) from None
 
 
 def left_open(metavar: str) -> Any:
@@ -60,6 +70,24 @@ def _meant(wrong: str, offered: str) -> str:
     longer = sorted((option for option in options if option.startswith(word)), key=len)
     found = longer or difflib.get_close_matches(word, options, n=1, cutoff=0)
     return f" (did you mean {found[0]}?)" if found else ""
+
+
+def _unknown(word: str, meant: str = "") -> str:
+    """Return what is said of a word that has no place; not every one looks like an option."""
+    return f"there is no option {word}{meant}" if word.startswith("-") else f"{word} is a word too many"
+
+
+def _options(form: Any) -> Iterator[str]:
+    """Yield the options of a dataclass and of those inside it."""
+    for field in fields(form):
+        inside = field.type if isinstance(field.type, type) and is_dataclass(field.type) else None
+        yield from _options(inside) if inside else (f"--{field.name.replace('_', '-')}",)
+
+
+def _near(wrong: str, offered: str) -> str:
+    """Return which of these options was meant, where one is near enough."""
+    near = difflib.get_close_matches(wrong.partition("=")[0], re.findall(r"--[\w-]+", offered), cutoff=0.7)
+    return _meant(wrong, " ".join(near))
 
 
 def _choices(listed: str) -> str:

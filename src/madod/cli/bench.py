@@ -15,6 +15,7 @@ import tyro
 from madod.cli.arguments import Switch, cache_folder, left_open, parse
 from madod.data.opening import own_folder
 from madod.errors import InputError, first_few
+from madod.storage import refuse_closed, refuse_file
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
@@ -98,6 +99,8 @@ def run(arguments: Sequence[str]) -> int:
     """Carry a plan through; 0 all done, 1 some failed."""
     how = parse(Run, arguments, "bench run", ABOUT_RUN)
     check_numbers(how)
+    refuse_file(how.runs)
+    refuse_closed(how.runs)
     from madod.benchmark.local import prepare
 
     context = prepare(how.threads) if how.engine == "local" else None  # workers import while the plan is read
@@ -199,13 +202,13 @@ def warn_of_outdated(jobs: "Sequence[Job]", runs: Path, open_: "Open") -> None:
 
 
 def said(tally: "Tally", runs: Path) -> int:
-    """Say how the sweep ended, and why runs failed, each reason once; return the exit code."""
+    """Say how the sweep ended, and why runs failed, each reason once whatever folder it names; return the exit code."""
     from madod.cli.sweeping import in_words
 
     by_reason: dict[str, list[str]] = {}
     for folder, reason in tally.failed.items():
-        by_reason.setdefault(reason, []).append(folder)
-    for reason, folders in by_reason.items():
-        sys.stderr.write(f"failed: {first_few(folders, 1)}: {reason}\n")
+        by_reason.setdefault(reason.replace(folder, ""), []).append(folder)
+    for folders in by_reason.values():
+        sys.stderr.write(f"failed: {first_few(folders, 1)}: {tally.failed[folders[0]]}\n")
     sys.stdout.write(f"{in_words(tally)}: {runs}\n")
     return 1 if tally.failed else 0

@@ -12,7 +12,7 @@ import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
 from madod.errors import InputError
-from madod.storage import write_json
+from madod.storage import refuse_file, write_json
 
 if TYPE_CHECKING:
     from madod.benchmark.agenda import Agenda
@@ -88,6 +88,7 @@ def agenda_of(how: Place) -> "Agenda":
     """Return the runs of the plan: as its sweep wrote them down, or from the plan itself."""
     from madod.benchmark.agenda import load_agenda
 
+    refuse_file(how.runs, "name the folder of the runs")
     known = load_agenda(how.plan, how.runs)
     if known is not None:
         return known

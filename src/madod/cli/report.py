@@ -47,8 +47,10 @@ def main(arguments: Sequence[str]) -> int:
     from madod.report.drawing import standalone
     from madod.report.frame import load_records
     from madod.report.tables import refuse_method
-    from madod.storage import whole
+    from madod.storage import refuse_closed, refuse_file, whole
 
+    refuse_file(how.out)
+    refuse_closed(how.out)
     frame = load_records(how.runs, *picks(how))
     if frame["test_domain"].isna().all():
         raise InputError(

@@ -38,8 +38,13 @@ def main(arguments: Sequence[str]) -> int:
     if how.ship and len(how.detectors) > 1:
         raise InputError(f"a model has one detector, and {len(how.detectors)} are named: give --ship one alone")
     from madod.benchmark.claim import alone
-    from madod.benchmark.record import read_record
+    from madod.benchmark.record import RECORD, read_record
 
+    if not (how.run / RECORD).exists() and next(how.run.glob(f"*/{RECORD}"), None):
+        raise InputError(
+            f"{how.run} is a folder of runs: name one of them, or write the detectors into the plan and start bench "
+            "run again, which adds them to all"
+        )
     read_record(how.run)  # before anything is written: a folder that is no run's stays as it is
     with alone(how.run):
         measure(how)

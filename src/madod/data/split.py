@@ -43,7 +43,7 @@ def split(
         dataset.check_domain(test_domain)
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
-    read = {name: dataset.read(name) for name in dataset.domains}  # once: a dataset may copy what it hands out
+    read = {name: _fitting(dataset, dataset.read(name)) for name in dataset.domains}  # once: it may be a copy
     if test_domain is not None:
         hidden |= _unseen_classes(dataset, [read[name] for name in sources], read[test_domain])
     known = _known_classes(dataset, hidden)
@@ -54,6 +54,26 @@ def split(
     result = Split(seen.subset(_where(trainable & ~held)), seen.subset(_where(trainable & held)), target)
     _warn_of_untested(result.target, ood_classes, test_domain)
     return result
+
+
+def _fitting(dataset: DomainDataset, domain: Domain) -> Domain:
+    """Return a domain; refuse images, labels or units that are not what its dataset says of them."""
+    images, wanted = domain.images, (len(domain.labels), *dataset.shape)
+    if not isinstance(images, Tensor) or images.dtype != torch.uint8 or tuple(images.shape) != wanted:
+        found = f"{getattr(images, 'dtype', type(images).__name__)} {tuple(getattr(images, 'shape', ()))}"
+        raise InputError(
+            f"the images of {domain.name!r} in {dataset.name} are {found}, and have to be a tensor of torch.uint8 "
+            f"{wanted}: one image a label, of the dataset's shape (channels, height, width)"
+        )
+    for what, numbers, names in (("labels", domain.labels, dataset.classes), ("units", domain.units, dataset.units)):
+        whole = isinstance(numbers, Tensor) and numbers.dtype in (torch.int64, torch.int32)
+        there = set(numbers.unique().tolist()) if whole and numbers.shape == domain.labels.shape else {None}
+        if not there <= {*range(len(names))}:
+            raise InputError(
+                f"the {what} of {domain.name!r} in {dataset.name} have to be a tensor of torch.int64, an image's from "
+                f"0 to {len(names) - 1}: where its name stands among {', '.join(names)}"
+            )
+    return domain
 
 
 def _unseen_classes(dataset: DomainDataset, sources: Sequence[Domain], test: Domain) -> set[int]:

@@ -10,9 +10,11 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.detectors.base import DETECTORS, Detector, Fit
+from madod.errors import InputError
 from madod.evaluation.metrics import classification, detection
 from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
+from madod.models.classifier import Outputs
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluati
     plain = [name for name in dict.fromkeys((*detectors, *own)) if not DETECTORS[name].needs_model]
     result = evaluate_stored(stored, plain)
     for name in (name for name in detectors if DETECTORS[name].needs_model):
-        detector = DETECTORS[name]().fit(known(stored))
+        detector = _fitted(name, stored)
         scored = {part: pool for part, pool in pools.items() if part != "source"}
         _measure(result, name, detector, {part: image_scores(detector, net, pool) for part, pool in scored.items()})
     return result
@@ -62,7 +64,7 @@ def evaluate_stored(stored: Stored, detectors: Sequence[str]) -> Evaluation:
         metrics |= _classified(stored, "target")
     result = Evaluation(metrics, {}, {}, {}, {}, stored)
     for name in detectors:
-        detector = DETECTORS[name]().fit(known(stored))
+        detector = _fitted(name, stored)
         _measure(result, name, detector, {part: detector.score(outputs[part]) for part in y if part != "source"})
     return result
 
@@ -73,8 +75,43 @@ def known(stored: Stored) -> Fit:
     return Fit(outputs["source"], y["source"], outputs["val"], y["val"], stored.weight, stored.bias)
 
 
+def _fitted(name: str, stored: Stored) -> Detector:
+    """Return a detector, fitted; refuse one that is not handed back, or that a saved model would forget."""
+    blank = DETECTORS[name]()
+    before = set(vars(blank))
+    detector: object = blank.fit(known(stored))
+    if not isinstance(detector, Detector):
+        raise InputError(f"fit of the detector {name!r} returns {type(detector).__name__}: let it return self")
+    if lost := sorted(set(vars(detector)) - before - set(detector.state())):
+        raise InputError(
+            f"the detector {name!r} learns {', '.join(lost)}, which no saved model would hold: let what it learns be "
+            "tensors whose names end in an underscore"
+        )
+    return detector
+
+
+def _refuse_unusable(name: str, scores: object, outputs: Outputs) -> None:
+    """Refuse what is not one number an image, and say whose doing it is."""
+    images = len(outputs.logits)
+    if not isinstance(scores, Tensor) or scores.shape != (images,):
+        found = f"{type(scores).__name__} {tuple(getattr(scores, 'shape', ()))}"
+        raise InputError(
+            f"the detector {name!r} gives a {found} for {images} images: let it return a tensor ({images},), "
+            "one number an image"
+        )
+    if missing := int(scores.isnan().sum()):
+        finite = all(bool(values.isfinite().all()) for values in (outputs.features, outputs.logits))
+        behind = "are finite, so that it is the detector's doing" if finite else "are not finite"
+        raise InputError(
+            f"{missing} of {images} scores of the detector {name!r} are not a number; the features and logits behind "
+            f"them {behind}"
+        )
+
+
 def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str, Tensor]) -> None:
     """Put a fitted detector, its threshold and its measures into the result."""
+    for part, found in scores.items():
+        _refuse_unusable(name, found, result.stored.outputs[part])
     result.detectors[name] = detector
     result.held[name] = scores["val"]
     result.thresholds[name] = threshold(scores["val"])

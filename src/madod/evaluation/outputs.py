@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.base import Pool
+from madod.errors import InputError
 from madod.models.classifier import Outputs
 from madod.storage import read_tensors, write_tensors
 
@@ -42,6 +43,8 @@ def save_outputs(file: Path, stored: Stored) -> None:
 
 def load_outputs(file: Path) -> Stored:
     """Read what `save_outputs` wrote."""
+    if not file.exists():
+        raise InputError(f"there is no {file}, which detectors are measured from: run it again in a fresh folder")
     tensors, _ = read_tensors(file, remedy="run it again in a fresh folder")
     parts = [name.removesuffix(".y") for name in tensors if name.endswith(".y")]
     outputs = {

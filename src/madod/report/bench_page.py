@@ -69,8 +69,15 @@ def opening(frame: pd.DataFrame, reference: str) -> Markup:
     )
 
 
-def short(frame: pd.DataFrame, reference: str, against: str = "erm") -> list[str]:
-    """Return the answer, a sentence a dataset: the reference less plain training, paired over cells."""
+def short(frame: pd.DataFrame, reference: str, plain: str = "erm") -> list[str]:
+    """Return the answer, a sentence a dataset: the reference less plain training, paired over cells.
+
+    Where plain training itself is the reference, it is compared with the other method, if it is one alone.
+    """
+    others = [name for name in dict.fromkeys(frame["method"]) if name != reference]
+    if reference == plain and len(others) > 1:
+        return [f"{words.method(reference)} less each of the others is in the paired differences below."]
+    against = plain if reference != plain or not others else others[0]
     numbers = by_cell(frame)
     wide, how = wide_cells(numbers, "auroc", "declared"), "by the detectors declared beforehand"
     if wide is None:

@@ -43,7 +43,10 @@ def load_records(
         done = [(runs / folder / RECORD, name) for folder, name in chosen if (runs / folder / RECORD).exists()]
         records, names = [_read(file) for file, _ in done], [name for _, name in done]
     if not records and chosen is not None:
-        raise InputError(f"none of the plan's runs in {runs} is finished: madod bench run carries them through")
+        raise InputError(
+            f"none of the plan's runs in {runs} is finished: madod bench status says how they stand, madod bench run "
+            "carries them through"
+        )
     if not records:
         raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]

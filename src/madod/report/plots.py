@@ -1,6 +1,7 @@
 """The figures, each a function from numbers to inline SVG."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from madod.report.embedding import densest, embed, subsample
 from madod.report.html import Markup
 
 MOST_POINTS = 450
+WIDEST = 30
+"""Letters of a line in a legend inside a drawing; a method may be named after all of its settings."""
 
 
 def roc(
@@ -33,7 +36,8 @@ def roc(
             wrong, found, _ = roc_curve(unknown, score)
             label = f"{title} {100 * auroc(score, unknown):.1f}"
             colour = PALETTE[index % len(PALETTE)]
-            ax.plot(wrong, found, color=colour, linestyle=DASHES[index % len(DASHES)], linewidth=2, label=label)
+            look = {"color": colour, "linestyle": DASHES[index % len(DASHES)]}
+            ax.plot(wrong, found, linewidth=2, label=fill(label, WIDEST), **look)
             if thresholds and title in thresholds:
                 flagged = score > thresholds[title]
                 at = flagged[~unknown].mean(), flagged[unknown].mean()
@@ -42,7 +46,7 @@ def roc(
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set(xlabel="known images flagged by mistake", ylabel="unknown images flagged")
         if ax.get_legend_handles_labels()[1]:
-            ax.legend(loc="best", title="AUROC", alignment="left")
+            ax.legend(loc="best", title="AUROC", alignment="left").set_in_layout(False)
         return svg(ax, name, f"ROC curves. AUROC in percent: {'; '.join(said)}.")
 
 
@@ -61,12 +65,12 @@ def precision_recall(
             precision, recall, _ = precision_recall_curve(unknown, score)
             label = f"{title} {100 * aupr(score, unknown):.1f}"
             look = {"color": PALETTE[index % len(PALETTE)], "linestyle": DASHES[index % len(DASHES)]}
-            ax.plot(recall, precision, linewidth=2, drawstyle="steps-post", label=label, **look)
+            ax.plot(recall, precision, linewidth=2, drawstyle="steps-post", label=fill(label, WIDEST), **look)
             said.append(label)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
         ax.set(xlabel="unknown images flagged", ylabel="flagged images that are unknown")
         if said:
-            ax.legend(loc="best", title="AUPR", alignment="left")
+            ax.legend(loc="best", title="AUPR", alignment="left").set_in_layout(False)
         return svg(ax, name, f"Precision over recall. AUPR in percent: {'; '.join(said) or 'no unknown images'}.")
 
 

@@ -15,11 +15,6 @@ from madod.report.measured import with_rows_beside
 from madod.report.order import detectors_in_order, methods_in_order
 from madod.report.table import MISSING, Row, Table, signed
 
-COMPARED = (
-    ("accuracy", "mean"),
-    *((metric, name) for metric in ("auroc", "aupr") for name in (*detectors_in_order(THREE), "mean", "declared")),
-)
-"""Metric and detector of every comparison; accuracy is the same under all detectors."""
 LEVEL = 0.95
 REFERENCE = "madod"
 """The method that others are compared with unless another is named."""
@@ -84,13 +79,20 @@ def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def comparisons(frame: pd.DataFrame, reference: str = REFERENCE) -> Table:
-    """Return a row a dataset, other method, metric and detector: the reference less the other."""
-    cells = by_cell(frame)
-    methods = methods_in_order(cells.index.get_level_values("method"))
+def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequence[str] = ()) -> Table:
+    """Return a row a dataset, other method, metric and detector: the reference less the other.
+
+    Compared are the detectors that are named, or else the paper's three, or else all that were measured; the more they
+    are, the more Holm's correction takes.
+    """
+    cells, right = by_cell(frame), _accuracy_by_cell(frame)
+    methods = methods_in_order(right.columns)
     found: dict[tuple[str, str, str, str], Comparison] = {}
-    wide = {pair: wide_cells(cells, *pair) for pair in COMPARED}
-    datasets = list(dict.fromkeys(cells.index.get_level_values("dataset")))
+    there = detectors_in_order(frame["detector"].dropna())
+    compared = [name for name in there if name in (detectors or THREE)] or there
+    pairs = ((metric, name) for metric in ("auroc", "aupr") for name in (*compared, "mean", "declared"))
+    wide = {("accuracy", ""): right, **{pair: wide_cells(cells, *pair) for pair in pairs}}
+    datasets = list(dict.fromkeys(right.index.get_level_values("dataset")))
     for dataset in [*datasets, *(["all"] if len(datasets) > 1 else [])]:
         for other in (name for name in methods if name != reference):
             for pair, one in wide.items():
@@ -103,9 +105,24 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE) -> Table:
         for ((dataset, other, metric, detector), one), p in zip(found.items(), adjusted, strict=True)
     )
     heads = ("cells", "difference", f"{100 * LEVEL:.0f} % interval", "p", "p, Holm")
-    notes = HOW if rows else (f"no cell has runs of {words.method(reference)} and of another method",)
+    notes: tuple[str, ...] = HOW if rows else (_nothing(reference, methods),)
+    if left := [words.detector(name).title for name in there if name not in compared]:
+        notes += (f"not compared: {', '.join(left)}; bench table --shape significance --detector NAME ... does it",)
     title = f"{words.method(reference)} less the others, paired over cells"
     return Table(title, ("dataset", "against", "metric", "detector"), tuple(("", head) for head in heads), rows, notes)
+
+
+def _accuracy_by_cell(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return accuracy in percent, averaged over seeds: a column a method, a row a cell; runs without unknowns too."""
+    runs = frame.dropna(subset=["test_domain"]).drop_duplicates(["folder", "method"])
+    return (100 * runs.groupby([*PLACE, "method"], sort=False)["accuracy"].mean()).unstack("method")
+
+
+def _nothing(reference: str, methods: Sequence[str]) -> str:
+    """Say that there is nothing to compare, and what there is."""
+    others = "; ".join(name for name in methods if name != reference)
+    other = f": name the method to compare with as --reference; there are: {others}" if others else ""
+    return f"no cell has runs of {words.method(reference)} and of another method{other}"
 
 
 def holm(ps: Sequence[float]) -> list[float]:

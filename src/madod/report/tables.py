@@ -19,7 +19,7 @@ from madod.report.planned import asked_in, of_dataset
 from madod.report.significance import REFERENCE, comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
-from madod.report.variants import mixed
+from madod.report.variants import mixed, usual
 
 Shape = Literal["summary", "per-domain", "statistics", "significance"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
@@ -31,10 +31,10 @@ SUMMED = (
     "percent, mean ± standard error over runs: a run is one unseen domain, unknown class and seed (cells with several "
     "seeds count once a seed)"
 )
-RANKED = (
-    "best and second best are marked among single detectors with all runs there; 'declared beforehand', 'mean of "
-    "3' and 'best of 3 *' stand beside them, the last picked after the fact, metric by metric, as the paper's starred "
-    "rows are"
+RANKED = "best and second best are marked among single detectors with all runs there"
+ASIDE = (
+    "; 'declared beforehand', 'mean of 3' and 'best of 3 *' stand beside them, the last picked after the fact, metric "
+    "by metric, as the paper's starred rows are"
 )
 
 
@@ -60,10 +60,11 @@ def render(
         if name not in there:
             seen = ", ".join(there) or "none"
             raise InputError(
-                f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; madod rescore adds others"
+                f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; detectors in the plan, "
+                "then bench run, or madod rescore for a single run add others"
             )
     frame = frame[frame["detector"].isin(detectors)] if detectors else frame
-    return written(tables_of(frame, shape, paper=paper, reference=reference), form)
+    return written(tables_of(frame, shape, paper=paper, reference=reference, detectors=detectors), form)
 
 
 def refuse_method(frame: pd.DataFrame, reference: str) -> None:
@@ -73,13 +74,20 @@ def refuse_method(frame: pd.DataFrame, reference: str) -> None:
         raise InputError(f"no run is of {reference!r}{nearest(reference, there)}; there are: {'; '.join(there)}")
 
 
-def tables_of(frame: pd.DataFrame, shape: Shape, *, paper: bool = True, reference: str = REFERENCE) -> list[Table]:
-    """Return the tables of a shape; paired differences are those of the reference less the others."""
+def tables_of(
+    frame: pd.DataFrame,
+    shape: Shape,
+    *,
+    paper: bool = True,
+    reference: str = REFERENCE,
+    detectors: Sequence[str] = (),
+) -> list[Table]:
+    """Return the tables of a shape; paired differences, by the detectors named, are the reference less the others."""
     if shape == "summary":
         return [summary(frame, paper=paper)]
     if shape == "per-domain":
         return per_domain(frame, paper=paper)
-    return [comparisons(frame, reference)] if shape == "significance" else [statistics(frame)]
+    return [comparisons(frame, reference, detectors)] if shape == "significance" else [statistics(frame)]
 
 
 def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
@@ -87,7 +95,7 @@ def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
     asked = asked_in(frame)
     heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
     table = build("All unseen domains together", measured(frame), heads, base_rates(frame), asked, paper=paper)
-    return replace(table, notes=(*table.notes, *mixed(frame)))
+    return replace(table, notes=(*table.notes, *mixed(frame), *usual(frame)))
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:
@@ -154,7 +162,11 @@ def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group,
     """Say how to read a table: what its numbers and marks are, and which of the paper's are not like for like."""
     if rates:
         spans = (f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads)
-        yield from (SUMMED, RANKED, f"guessing has the base rate as its AUPR, over cells: {', '.join(spans)}")
+        yield from (
+            SUMMED,
+            RANKED + (ASIDE if numbers.aside else ""),
+            f"guessing has the base rate as its AUPR, over cells: {', '.join(spans)}",
+        )
     if numbers.beside:
         yield f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"
     yield from (f"{sign} {why}" for sign, why in numbers.signs.items())
@@ -175,6 +187,7 @@ class Numbers:
         self.paper = lookup() if paper else {}
         self.signs: dict[str, str] = {}
         self.beside = False
+        self.aside = bool(set(BESIDE) & set(found["detector"]))
 
     def items(self, group: Group, method: str, detector: str, *, counted: bool) -> list[Item]:
         """Return a row's items in one group of columns: the number of runs where they are counted, then the metrics."""

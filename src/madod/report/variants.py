@@ -56,6 +56,22 @@ def mixed(frame: pd.DataFrame) -> list[str]:
     ]
 
 
+def usual(frame: pd.DataFrame) -> list[str]:
+    """Return a note for every algorithm that stands by its name alone beside its variants: what sets it apart."""
+    runs = frame.drop_duplicates(["folder", "method"])
+    notes = []
+    for (set_, kind), part in runs.groupby(["dataset", "algorithm"], sort=False):
+        dataset, algorithm = str(set_), str(kind)
+        alone = [flat(setting) for setting in part.loc[part["method"] == algorithm, "settings"]]
+        others = [flat(setting) for setting in part.loc[part["method"] != algorithm, "settings"]]
+        if alone and others and all(setting == alone[0] for setting in alone):  # else `mixed` speaks
+            keys = dict.fromkeys(key for setting in others for key in _changed(setting, alone[0]))
+            has = ", ".join(f"{key} {_plain(alone[0].get(key))}" for key in keys)
+            said = f"{words.method(algorithm)} on {words.dataset(dataset)}, where nothing more is said, has {has}"
+            notes += [said] if has else []
+    return notes
+
+
 def flat(setting: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields and hyper-parameters side by side."""
     return {key: value for key, value in setting.items() if key != "hparams"} | dict(setting.get("hparams", {}))
