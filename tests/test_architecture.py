@@ -10,7 +10,7 @@ ROOMS = [
     "data", "tasks", "models", "translation", "meta", "algorithms", "training", "detectors", "evaluation", "predict",
     "benchmark", "report", "fitting", "export", "serve", "cli",
 ]  # fmt: skip
-LEAVES = {"errors", "storage", "progress", "registry", "kinds", "search", "equations"}
+LEAVES = {"errors", "storage", "progress", "interrupts", "registry", "kinds", "search", "equations"}
 FILES = sorted(SOURCE.rglob("*.py"))
 
 

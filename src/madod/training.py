@@ -2,11 +2,8 @@
 
 import json
 import math
-import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -16,6 +13,7 @@ from torch import Tensor
 
 from madod.data.base import Pool
 from madod.errors import InputError
+from madod.interrupts import held_back
 from madod.progress import Progress, silent
 from madod.storage import read_tensors, read_texts, under, whole, write_tensors
 
@@ -117,35 +115,6 @@ def train(
                 saved = time.monotonic()
                 cost = saved - looked
     return history
-
-
-@contextmanager
-def held_back() -> Iterator[list[int]]:
-    """Hold back the signals that ask the process to end, give those that came, and let them through in the end.
-
-    A second one comes through at once. Signals that somebody else answers, or that another thread gets, are left alone.
-    """
-    usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    here = threading.current_thread() is threading.main_thread()
-    ours = [number for number, answer in usual.items() if here and signal.getsignal(number) == answer]
-    came: list[int] = []
-
-    def let_through() -> None:
-        for number in ours:
-            signal.signal(number, usual[number])
-
-    def note(number: int, _: object) -> None:
-        came.append(number)
-        let_through()
-
-    for number in ours:
-        signal.signal(number, note)
-    try:
-        yield came
-    finally:
-        let_through()
-    if came:
-        signal.raise_signal(came[0])
 
 
 def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
