@@ -363,7 +363,8 @@ def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
     with pytest.raises(InputError) as refusal:
         fit(learner, tmp_path, stage="madod")
     assert str(refusal.value).startswith(f"madod broke down by step {100 if poison else 80}: ")
-    assert ("weight" if poison else "loss") + " is not a finite number" in str(refusal.value)
+    assert ("weight" if poison else "loss") + " is not a finite number; lower the learning " in str(refusal.value)
+    assert str(refusal.value).endswith(" in a fresh folder")
     assert "\n" not in str(refusal.value)
     tensors, texts = read_tensors(tmp_path / CHECKPOINT)
     assert json.loads(texts["facts"])["step"] == 50
