@@ -332,7 +332,7 @@ def test_what_an_interrupted_check_left_is_in_the_way_of_no_other(pictures, tmp_
 
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
     few = hparams("madod", {"tasks": 1, "shots": 1})
-    spec = RunSpec("mine", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)
+    spec = RunSpec("pictures", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)
     dataset = open_dataset(str(pictures), Opening(size=8, cache=tmp_path), silent)
 
     def carried(out: Path, progress: Progress = silent) -> RunRecord:

@@ -115,7 +115,10 @@ def run(
 
 
 def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, detectors: Sequence[str]) -> None:
-    """Refuse weights or detectors that are not for the spec's backbone or method, before anything long starts."""
+    """Refuse what is not for the spec, before anything long starts: another dataset, weights, or detectors."""
+    name = getattr(dataset, "name", spec.dataset)  # one that is registered nowhere may have none
+    if spec.dataset != name and spec.dataset != dataset.recorded:
+        raise InputError(f"the run is on {spec.dataset!r}, not on {dataset.recorded!r}: give it the dataset it names")
     refuse_scoreless(spec.algorithm, detectors)
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
