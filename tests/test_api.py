@@ -86,7 +86,7 @@ def test_every_example_runs_as_it_stands(place, monkeypatch):
     tests = examples()
     assert len(tests) >= 6
     for test in tests:
-        test.globs = {"madod": madod, "pathlib": pathlib}
+        test.globs = {"madod": madod}
         said: list[str] = []
         runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
         runner.run(test, out=said.append)

@@ -332,7 +332,7 @@ def test_what_an_interrupted_check_left_is_in_the_way_of_no_other(pictures, tmp_
 
 def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp_path):
     few = hparams("madod", {"tasks": 1, "shots": 1})
-    spec = RunSpec("mine", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)
+    spec = RunSpec("pictures", "dusk", ("star",), "madod", steps=51, translate="augment", hparams=few)
     dataset = open_dataset(str(pictures), Opening(size=8, cache=tmp_path), silent)
 
     def carried(out: Path, progress: Progress = silent) -> RunRecord:
@@ -363,7 +363,8 @@ def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
     with pytest.raises(InputError) as refusal:
         fit(learner, tmp_path, stage="madod")
     assert str(refusal.value).startswith(f"madod broke down by step {100 if poison else 80}: ")
-    assert ("weight" if poison else "loss") + " is not a finite number" in str(refusal.value)
+    assert ("weight" if poison else "loss") + " is not a finite number; lower the learning " in str(refusal.value)
+    assert str(refusal.value).endswith(" in a fresh folder")
     assert "\n" not in str(refusal.value)
     tensors, texts = read_tensors(tmp_path / CHECKPOINT)
     assert json.loads(texts["facts"])["step"] == 50

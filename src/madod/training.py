@@ -64,6 +64,8 @@ LOOK = 1.0
 
 
 USUAL = Cadence()
+SLOWER = "lower the learning rate (lr) and start again in a fresh folder"
+"""What to do about a training that broke down."""
 
 
 def train(
@@ -76,7 +78,7 @@ def train(
     identity: str,
     stage: str = "training",
     progress: Progress = silent,
-    remedy: str = "lower the learning rate (lr) and start again in a fresh folder",
+    remedy: str = SLOWER,
     cadence: Cadence = USUAL,
     before: Seconds | None = None,
     settings: str = "",

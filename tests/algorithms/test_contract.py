@@ -317,3 +317,14 @@ def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():
         InputError, match=r"erm has no hyper-parameter 'lrr' \(did you mean 'lr'\?\); it has lr, weight_"
     ):
         hparams("erm", {"lrr": 1e-3})
+
+
+@pytest.mark.parametrize(("name", "given"), [*((name, {}) for name in ALGORITHMS), ("madod", {"pseudo_units": 2})])
+def test_a_method_refuses_images_of_fewer_classes_than_it_says_it_needs(name, given):
+    method = ALGORITHMS[name]
+    config = method.Config(**given)
+    least = method.least_classes(config)
+    method.check(config, toy_pool(classes=least))
+    if least > 2:  # two are what any classifier needs, and splitting a dataset sees to them
+        with pytest.raises(InputError, match="fewer than two to tell apart"):
+            method.check(config, toy_pool(classes=least - 1))

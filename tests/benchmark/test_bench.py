@@ -170,7 +170,7 @@ print("torch" if "torch" in sys.modules else "no torch")
 
 def test_a_sweep_that_fails_in_part_says_why_and_exits_with_1(tmp_path, capsys):
     text = MINI.replace("seeds = [0, 1]", "seeds = [0]").replace("steps = 60", "steps = 2")
-    text = text.replace("margin = 0 }", "margin = 0, pseudo_units = 9 }")  # nothing is left to learn
+    text = text.replace("margin = 0 }", "margin = 0, lr = 1e30 }")  # it diverges
     code = main(words(written(tmp_path, text), tmp_path, "--workers", "1", "--quiet"))
     seen = capsys.readouterr()
     assert code == 1
@@ -179,6 +179,15 @@ def test_a_sweep_that_fails_in_part_says_why_and_exits_with_1(tmp_path, capsys):
     assert seen.err.startswith("failed: digits-madod-neon-4-0-")
     assert main(["bench", "status", str(tmp_path / "mini.toml"), "--runs", str(tmp_path / "runs")]) == 0
     assert "failed: digits-madod-neon-4-0-" in capsys.readouterr().out
+
+
+def test_a_plan_whose_runs_have_too_few_known_classes_starts_none_of_them(tmp_path, capsys):
+    file = written(tmp_path, MINI.replace("margin = 0 }", "margin = 0, pseudo_units = 9 }"))
+    assert main(words(file, tmp_path)) == 2
+    seen = capsys.readouterr().err
+    assert f"{file}, line 13: madod, CE only on digits: hiding 4 leaves 9 of 10 classes known, " in seen
+    assert seen.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

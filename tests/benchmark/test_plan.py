@@ -124,6 +124,55 @@ def test_settings_that_contradict_each_other_are_refused_when_all_are_put_togeth
         expand(written(tmp_path, swapped), None)
 
 
+SMALL = MINI.replace('"digits"\ntest_domains = ["neon"]', '"{}"\nsize = 8\ntest_domains = ["day"]').replace("4", "fox")
+DIGITS = ", ".join(f'"{k}"' for k in range(10))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            MINI.replace('["4"]', f"[[{DIGITS}]]"),
+            "line 7: erm on digits: hiding 0, 1, 2 and 7 more leaves 0 of 10 classes known, and erm needs 2: ",
+        ),
+        (
+            MINI.replace("margin = 0 }", "pseudo_units = 8 }"),
+            "line 13: madod, CE only on digits: hiding 4 leaves 9 of 10 classes known, and madod needs 10: ",
+        ),
+        (
+            SMALL,
+            "line 14: madod, CE only on {}: hiding fox leaves 2 of 3 classes known, and madod needs 3: hide fewer, "
+            "add a class, or leave madod out",
+        ),
+        (SMALL.replace('["fox"]', '"all"'), "line 14: madod, CE only on {}: hiding cat leaves 2 of 3 classes known, "),
+        (
+            'selection = "leave_one_domain_out"\n' + SMALL,
+            "line 8: erm on {}: hiding fox and, for selection, cat leaves 1 of 3 classes known, and erm needs 2: "
+            "hide fewer, add a class, or take another selection",
+        ),
+        (
+            MINI.replace('"digits"\ntest_domains = ["neon"]', '"colored_mnist"').replace('["4"]', f"[[{DIGITS}]]"),
+            "line 7: erm on colored_mnist: hiding 0, 1, 2 and 7 more leaves 0 of 10 classes known, and erm needs 1: ",
+        ),
+    ],
+)
+def test_a_plan_that_leaves_a_method_too_few_known_classes_is_refused_once(tmp_path, text, said):
+    for domain in ("day", "dusk", "night"):
+        for kind in ("cat", "dog", "fox"):
+            picture(tmp_path / "images" / domain / kind / "x.png")
+    file = written(tmp_path, text.replace("{}", str(tmp_path / "images")))
+    with pytest.raises(InputError) as refusal:
+        expand(file, None)
+    assert str(refusal.value).startswith(f"{file}, {said.replace('{}', 'images')}")
+    assert "\n" not in str(refusal.value)
+
+
+def test_as_many_known_classes_as_a_method_needs_are_enough(tmp_path):
+    assert expand(written(tmp_path, MINI.replace("margin = 0 }", "pseudo_units = 7 }")), None)
+    hidden = MINI.replace('"digits"\ntest_domains = ["neon"]', '"colored_mnist"').replace('["4"]', f"[[{DIGITS[5:]}]]")
+    assert expand(written(tmp_path, hidden), None)  # a digit has both of the classes
+
+
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(InputError, match=r"is no TOML: .*line 1"):
         load_plan(written(tmp_path, "seeds = 0 1"))

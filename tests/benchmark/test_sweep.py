@@ -334,11 +334,17 @@ def test_a_detector_that_needs_the_network_comes_too_late_for_a_finished_run_and
     assert perform(replace(job, detectors=("msp", "knn")), places).outcome == "done"
 
 
-def test_a_run_that_diverges_names_the_setting_not_a_flag_that_a_sweep_has_not(tmp_path):
-    job = jobs_of(tmp_path, SHORT.replace("batch = 8", "batch = 8\nlr = 1e30"))[0]
-    reason = perform(job, Places(tmp_path / "runs", tmp_path / "cache")).reason
+def test_a_run_that_diverges_is_mended_in_the_plan_and_leaves_its_folder_to_nobody(tmp_path):
+    fast = SHORT.replace("batch = 8", "batch = 8\nlr = 1e30")
+    job, places = jobs_of(tmp_path, fast)[0], Places(tmp_path / "runs", tmp_path / "cache")
+    reason = perform(job, places).reason
     assert reason.startswith("erm broke down by step 2: ")
-    assert reason.endswith("; lower the learning rate (lr) and start again in a fresh folder")
+    assert "; lower the learning rate (lr, or the range that it is drawn from) in the plan's hparams: " in reason
+    assert reason.endswith(" start anew in folders of their own, and this one can be deleted")
+    assert "fresh" not in reason
+    slow = jobs_of(tmp_path, fast.replace("1e30", "1e-3"))
+    assert job.folder not in {other.folder for other in slow}
+    assert perform(slow[0], places).outcome == "done"
 
 
 def test_what_a_run_can_refuse_names_no_flags():

@@ -6,12 +6,14 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from madod.data.images import BadImage
 from madod.errors import InputError
-from madod.predict import load
+from madod.predict import BATCH, load
 from madod.predict.card import sealed
 from madod.predict.gallery import MOST, spread
-from tests.predict.toy import CLASSES, DOMAINS, images, toy_model
+from tests.predict.toy import CLASSES, DOMAINS, files, images, toy_model
 
 
 def test_a_training_picture_is_most_like_itself():
@@ -29,6 +31,29 @@ def test_a_training_picture_is_most_like_itself():
     assert model.nearest(torch.rand(2, 128), k=0) == [[], []]
     with pytest.raises(InputError, match="128"):
         model.nearest(torch.rand(1, 7))
+
+
+def test_pictures_in_any_form_find_what_they_resemble(tmp_path):
+    model = toy_model()
+    paths = files(tmp_path, BATCH + 6)  # more than go through the network at once
+    arrays = images(BATCH + 6)
+    found = model.similar(paths, k=2)
+    assert shown(found) == [shown(model.nearest(features_of(model, picture), k=2))[0] for picture in arrays]
+    for one in (paths[0], str(paths[0]), paths[0].read_bytes(), arrays[0], Image.fromarray(arrays[0])):
+        assert shown(model.similar(one, k=2)) == shown(found[:1])
+    assert len(model.similar(arrays[:3])) == 3
+    assert len(model.similar(arrays[0])[0]) == 5
+    assert model.similar([]) == []
+    with pytest.raises(BadImage, match=r"gone\.png"):
+        model.similar([paths[0], tmp_path / "gone.png"])
+
+
+def features_of(model, picture):
+    return model.examine([picture.transpose(2, 0, 1)]).features
+
+
+def shown(found):
+    return [[near.thumbnail.tobytes() for near in neighbours] for neighbours in found]
 
 
 def test_a_gallery_takes_turns_among_domains_and_classes():
@@ -68,6 +93,7 @@ def test_a_saved_gallery_comes_back_and_may_be_deleted(home):
     (home / "gallery.safetensors").unlink()
     without = load(home)
     assert without.nearest(without.examine(pixels).features) == [[], []]
+    assert without.similar(list(images(2))) == [[], []]
     assert without.predict(list(images(2))) == model.predict(list(images(2)))
 
 

@@ -102,10 +102,11 @@ def test_the_reader_names_the_cell(tmp_path, capsys):
     write_run(tmp_path / "runs", "erm", "photo", "person")
     write_run(tmp_path / "runs", "erm", "sketch", "dog")
     arguments = ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "out"), "--cell"]
-    assert main([*arguments, "sketch/dog"]) == 0
-    assert "PACS, unseen sketch, unknown dog; of every" in (tmp_path / "out" / "index.html").read_text()
     assert main([*arguments, "sketch/dgo"]) == 2
     assert "did you mean 'sketch/dog'?" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert main([*arguments, "sketch/dog"]) == 0
+    assert "PACS, unseen sketch, unknown dog; of every" in (tmp_path / "out" / "index.html").read_text()
 
 
 def test_a_reference_that_no_run_is_of_is_refused(tmp_path, capsys):

@@ -105,6 +105,11 @@ class Algorithm(nn.Module, ABC):
         return False
 
     @classmethod
+    def least_classes(cls, config: Any) -> int:
+        """Return how many known classes the method, so configured, needs."""
+        return 2
+
+    @classmethod
     def check(cls, config: Any, source: Pool) -> None:
         """Refuse images that the method cannot learn from."""
 

@@ -211,6 +211,11 @@ class MADOD(Algorithm):
         return bool(config.invariance or config.outer_invariance or config.restyled)
 
     @classmethod
+    def least_classes(cls, config: MadodConfig) -> int:
+        """Two, and those that are held out as pseudo-unknown."""
+        return 2 + config.pseudo_units
+
+    @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:
         """Two classes have to be left when pseudo-unknown ones are held out."""
         Shelf(source).check(config.pseudo_units)

@@ -114,6 +114,11 @@ class SCONE(Algorithm):
         self.warm_steps = round(config.warm * setting.steps)
 
     @classmethod
+    def least_classes(cls, config: SconeConfig) -> int:
+        """Two, and the one that is held out for an epoch."""
+        return 3
+
+    @classmethod
     def check(cls, config: SconeConfig, source: Pool) -> None:
         """Two classes have to be left when one is held out for an epoch."""
         Shelf(source).check(1)

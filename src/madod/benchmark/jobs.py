@@ -21,7 +21,7 @@ from madod.benchmark.without import Without, without_name
 from madod.benchmark.words import check_cells, load_plan
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.opening import Opening, open_dataset, own_folder
-from madod.errors import InputError, nearest
+from madod.errors import InputError, first_few, nearest
 from madod.models.pretrained import pretrained
 from madod.models.weights import ENDINGS, Weights
 from madod.progress import silent
@@ -69,10 +69,11 @@ class Job:
 
 
 class Names(NamedTuple):
-    """What a dataset calls its domains and its units."""
+    """What a dataset calls its domains, its units and its classes."""
 
     domains: tuple[str, ...]
     units: tuple[str, ...]
+    classes: tuple[str, ...]
 
 
 class Stage(NamedTuple):
@@ -167,7 +168,7 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     folder = own_folder(entry.name)
     if folder is None:
         blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
-        return Names(blank.domains, blank.units)
+        return Names(blank.domains, blank.units, blank.classes)
     if not folder.is_dir():
         there = tuple(name for name in DATASETS if name != "folder")
         raise InputError(
@@ -177,7 +178,7 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     if entry.size is None:
         raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
     dataset = open_(entry.name, entry.size, entry.skip_bad)
-    return Names(dataset.domains, dataset.units)
+    return Names(dataset.domains, dataset.units, dataset.classes)
 
 
 def called(entry: DatasetPlan) -> str:
@@ -216,6 +217,23 @@ def _refuse_plain(spec: RunSpec, entry: DatasetPlan) -> None:
     restyles = method.needs_translate(method.Config(**spec.hparams))
     if spec.translate == "augment" and entry.name in DATASETS and restyles:
         plain(DATASETS[entry.name].augmentation)
+
+
+def _refuse_few(names: Names, entry: Entry, spec: RunSpec) -> None:
+    """Refuse a run that hides so many classes that its method has too few left to know.
+
+    Where units are finer than classes, only pictures tell which classes are left; here one unit is enough.
+    """
+    method, hidden = ALGORITHMS[spec.algorithm], {*entry.cell.unknown, *spec.ood_classes}
+    left = [name for name in names.units if name not in hidden]
+    least = method.least_classes(method.Config(**spec.hparams)) if names.units == names.classes else 1
+    if len(left) < least:
+        inner = f" and, for selection, {spec.ood_classes[0]}" if entry.fold else ""
+        instead = "take another selection" if entry.fold else f"leave {spec.algorithm} out"
+        raise InputError(
+            f"hiding {first_few(entry.cell.unknown, 3)}{inner} leaves {len(left)} of {len(names.units)} classes known, "
+            f"and {spec.algorithm} needs {least}: hide fewer, add a class, or {instead}"
+        )
 
 
 def _folds(
@@ -258,6 +276,7 @@ def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> 
 def _pair(
     plan: Plan, stage: Stage, entry: Entry, spec: RunSpec, hidden: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 ) -> tuple[Entry, Job]:
+    _refuse_few(stage.names, entry, spec)
     keep = plan.keep_models and entry.fold is None
     job = Job(
         spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep, plan.compiled,

@@ -32,7 +32,7 @@ from madod.models.classifier import Setting, no_translate
 from madod.models.compute import Compute, compute
 from madod.models.weights import Weights
 from madod.progress import Progress, silent
-from madod.training import CHECKPOINT, Seconds, spent, train
+from madod.training import CHECKPOINT, SLOWER, Seconds, spent, train
 
 
 def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
@@ -54,13 +54,15 @@ def run(
     ship: str = "energy",
     waive_gate: bool = False,
     compiled: bool = False,
+    remedy: str = SLOWER,
     progress: Progress = silent,
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
     are those that the spec names; `ship` names the detector that goes with the saved model, measured like the others;
-    `compiled` has networks compiled however few the steps, for processes that do many such runs.
+    `compiled` has networks compiled however few the steps, for processes that do many such runs; `remedy` is what a
+    person is told to do where the training breaks down.
     """
     detectors = tuple(dict.fromkeys((*detectors, ship)))
     refuse_misfits(spec, dataset, weights, detectors)
@@ -96,7 +98,7 @@ def run(
         history = train(
             learner, parts.source, rng,
             steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress, before=dict(seconds),
-            settings=json.dumps(asdict(spec), sort_keys=True),
+            remedy=remedy, settings=json.dumps(asdict(spec), sort_keys=True),
         )  # fmt: skip
         net = learner.deploy(parts.source, rng)
     with clocked(seconds, "evaluation", past):
@@ -113,7 +115,10 @@ def run(
 
 
 def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, detectors: Sequence[str]) -> None:
-    """Refuse weights or detectors that are not for the spec's backbone or method, before anything long starts."""
+    """Refuse what is not for the spec, before anything long starts: another dataset, weights, or detectors."""
+    name = getattr(dataset, "name", spec.dataset)  # one that is registered nowhere may have none
+    if spec.dataset != name and spec.dataset != dataset.recorded:
+        raise InputError(f"the run is on {spec.dataset!r}, not on {dataset.recorded!r}: give it the dataset it names")
     refuse_scoreless(spec.algorithm, detectors)
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")

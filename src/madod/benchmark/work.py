@@ -23,6 +23,11 @@ from madod.models.weights import Weights
 
 log = logging.getLogger(__name__)
 LOG = "log.txt"
+IN_THE_PLAN = (
+    "lower the learning rate (lr, or the range that it is drawn from) in the plan's hparams: the runs that this "
+    "changes start anew in folders of their own, and this one can be deleted"
+)
+"""What to do about a training that broke down in a sweep."""
 at_hand = cache(opened)  # a dataset is opened once a process
 
 
@@ -84,6 +89,7 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
         ship="energy" if "energy" in job.detectors else job.detectors[0],
         waive_gate=job.waive_gate,
         compiled=job.compiled,
+        remedy=IN_THE_PLAN,
         progress=claim.progress,
     )
     if not job.keep_model:

@@ -46,6 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     from madod.report.bench_page import report_page
     from madod.report.drawing import standalone
     from madod.report.frame import load_records
+    from madod.report.showcase import cell_named
     from madod.report.tables import refuse_method
     from madod.storage import refuse_closed, refuse_file, whole
 
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str]) -> int:
             "tabulate; what a training found out about itself is in report.html in its folder"
         )
     refuse_method(frame, how.reference)
+    if how.cell is not None:
+        cell_named(how.cell, frame)  # one that is not there is refused before anything is written
     command = shlex.join(["madod", "report", *arguments])
     write_tables(frame, how.out / "tables", how.reference)
     plain = frame.drop(columns=["hparams", "settings", "versions", "translation", "memory"])

@@ -44,6 +44,11 @@ class DomainDataset(ABC):
     """What tells its pictures from others without a look at them, where they are a person's own and may change."""
 
     @property
+    def recorded(self) -> str:
+        """What records call it: its name, or the last part of it where that is a path."""
+        return self.name
+
+    @property
     def units(self) -> tuple[str, ...]:
         """The names of the units: the classes, unless the dataset has finer ones."""
         return self.classes

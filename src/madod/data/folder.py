@@ -57,6 +57,7 @@ class Folder(DomainDataset):
         progress: Counted | None = None,
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
+        self._recorded = Path(root).resolve().name
         refuse_size(size)
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
@@ -74,6 +75,11 @@ class Folder(DomainDataset):
         self._rows = {domain: _span(kept, domain) for domain in self.domains}
         self.paths = {name: tuple(picture.path for picture in kept[rows]) for name, rows in self._rows.items()}
         _warn_of_missing(kept, self.domains, self.classes, self.name)
+
+    @property
+    def recorded(self) -> str:
+        """What records call it: the folder's own name, wherever it lies."""
+        return self._recorded
 
     def read(self, domain: str) -> Domain:
         """Return one domain's images, memory-mapped, in the order of `paths`."""

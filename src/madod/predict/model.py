@@ -19,7 +19,7 @@ from madod.predict.card import Card, Checked
 from madod.predict.examine import Examined, examine
 from madod.predict.findings import Findings, Verdict, findings, labelled
 from madod.predict.gallery import Gallery, Neighbour
-from madod.predict.pictures import Block, Picture, blocks
+from madod.predict.pictures import Block, Picture, blocks, sound
 from madod.progress import Progress, silent
 
 
@@ -141,6 +141,21 @@ class Model:
         for block in blocks(pictures, self.size):
             yield from self._answers(block)
 
+    def similar(self, pictures: Picture | Iterable[Picture], k: int = 5) -> list[list[Neighbour]]:
+        """Return for every picture, in order, the k most similar of the training pictures kept with the model.
+
+        The most similar comes first. One that cannot be read raises its `BadImage`; of a model without a gallery there
+        are none.
+
+        >>> [neighbours] = madod.load("my_model/").similar("photo.jpg", k=3)
+        >>> [neighbour.label for neighbour in neighbours]
+        ['dog', 'dog', 'dog']
+        """
+        found = []
+        for block in blocks(pictures, self.size):
+            found += self.nearest(self.examine(sound(block)).features, k)
+        return found
+
     def evaluate(self, folder: Path | str, *, progress: Progress = silent) -> Findings:
         """Measure the model on pictures in FOLDER/DOMAIN/CLASS or FOLDER/CLASS; other classes than its own are unknown.
 
@@ -176,14 +191,7 @@ class Model:
         return probabilities, scores
 
     def nearest(self, features: Tensor, k: int = 5) -> list[list[Neighbour]]:
-        """Return for features (n, f) of `examine` the most similar training pictures; none without a gallery.
-
-        >>> model = madod.load("my_model/")
-        >>> pixels = madod.data.images.read_image(pathlib.Path("photo.jpg"), model.size)
-        >>> [neighbours] = model.nearest(model.examine([pixels]).features, k=3)
-        >>> [neighbour.label for neighbour in neighbours]
-        ['dog', 'dog', 'dog']
-        """
+        """Return for features (n, f) of `examine` what `similar` returns for pictures."""
         if self.gallery is None:
             return [[] for _ in features]
         return self.gallery.neighbours(features, k, self.classes, self.card.domains)

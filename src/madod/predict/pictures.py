@@ -32,6 +32,16 @@ def blocks(pictures: Picture | Iterable[Picture], size: int) -> Iterator[Block]:
         yield block
 
 
+def sound(block: Block) -> list[Pixels]:
+    """Return the pictures of a block without their names; one that cannot be read raises its `BadImage`."""
+    found = []
+    for _, picture in block:
+        if isinstance(picture, BadImage):
+            raise picture
+        found.append(picture)
+    return found
+
+
 def _read(numbered: tuple[int, Picture], size: int) -> tuple[str | int, Pixels | BadImage]:
     """Return a picture, or why it cannot be read, under its path or its place."""
     place, picture = numbered

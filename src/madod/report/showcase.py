@@ -53,15 +53,19 @@ def places(frame: pd.DataFrame) -> list[Place]:
     return list(dict.fromkeys(Place(*row) for row in tested[PLACE].itertuples(index=False)))
 
 
+def cell_named(wanted: str, frame: pd.DataFrame) -> Place:
+    """Return the cell that a person calls DOMAIN/UNKNOWN, or say which there are."""
+    named = {f"{place.test_domain}/{place.ood_classes}": place for place in places(frame)}
+    if wanted not in named:
+        raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named)}")
+    return named[wanted]
+
+
 def chosen(frame: pd.DataFrame, wanted: str | None) -> Place | None:
     """Return the cell asked for as DOMAIN/UNKNOWN, or the first with most methods; None where runs left no outputs."""
-    there = places(frame)
     if wanted is not None:
-        named = {f"{place.test_domain}/{place.ood_classes}": place for place in there}
-        if wanted not in named:
-            raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named)}")
-        return named[wanted]
-    counts = {place: len(folders_of(frame, place)) for place in there}
+        return cell_named(wanted, frame)
+    counts = {place: len(folders_of(frame, place)) for place in places(frame)}
     best = max(counts, key=lambda place: counts[place], default=None)
     return best if best is not None and counts[best] else None
 

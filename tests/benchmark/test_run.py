@@ -1,0 +1,75 @@
+"""A run is of the dataset that its spec names, however a person's own folder is come to."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from madod.benchmark import work
+from madod.benchmark.jobs import expand, opened
+from madod.benchmark.messages import Places
+from madod.benchmark.record import RunSpec, read_record
+from madod.benchmark.run import hparams, refuse_misfits, run
+from madod.benchmark.without import Without
+from madod.data.base import Domain, DomainDataset
+from madod.data.folder import Folder
+from madod.errors import InputError
+from tests.benchmark.plans import written
+from tests.data.miniatures import picture
+
+SPEC = RunSpec("animals", "night", ("fox",), "erm", steps=1, hparams=hparams("erm"))
+PLAN = """
+algorithms = ["erm"]
+detectors = ["msp"]
+[[datasets]]
+name = "{}"
+size = 16
+steps = 1
+test_domains = ["night"]
+unknown = ["fox"]
+"""
+
+
+@pytest.fixture
+def animals(tmp_path) -> Path:
+    for domain, light in (("day", 200), ("dusk", 90), ("night", 30)):
+        for k, label in enumerate(("cat", "dog", "fox")):
+            for n in range(6):
+                picture(tmp_path / "animals" / domain / label / f"{n}.png", (light, 60 * k, 9 * n))
+    (tmp_path / "link").symlink_to(tmp_path / "animals")
+    return tmp_path / "animals"
+
+
+def test_another_dataset_than_the_spec_names_is_refused(animals, tmp_path):
+    mine = Folder(animals, size=16, cache=tmp_path / "cache")
+    with pytest.raises(InputError, match="the run is on 'digits', not on 'animals': give it the dataset it names"):
+        run(
+            replace(SPEC, dataset="digits"), mine,
+            out=tmp_path / "out", cache=tmp_path / "cache", device=torch.device("cpu"),
+        )  # fmt: skip
+    assert not (tmp_path / "out").exists()
+    refuse_misfits(replace(SPEC, dataset=str(animals)), mine, None, ["msp"])
+
+
+@pytest.mark.parametrize("name", [".", "../link", "../animals/"])
+def test_a_folder_is_recorded_by_its_own_name_however_a_plan_comes_to_it(animals, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(animals)
+    work.at_hand.cache_clear()  # a relative name may have meant another folder before
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    (job,) = expand(written(tmp_path, PLAN.replace("{}", name)), None, partial(opened, cache=places.cache))[1]
+    assert work.perform(job, places).outcome == "done"
+    assert read_record(places.runs / job.folder)["spec"]["dataset"] == "animals"
+    left = Without(opened(name, 16, False, cache=places.cache), ("night",), ("fox",))
+    refuse_misfits(replace(SPEC, dataset="animals~night~fox"), left, None, ["msp"])
+
+
+def test_a_dataset_without_a_name_goes_by_the_spec_s():
+    class Nameless(DomainDataset):
+        domains, classes, shape = ("day", "night"), ("cat", "dog", "fox"), (3, 16, 16)
+
+        def read(self, domain: str) -> Domain:
+            raise NotImplementedError
+
+    refuse_misfits(SPEC, Nameless(), None, ["msp"])
