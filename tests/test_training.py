@@ -206,6 +206,21 @@ def test_resumed_equals_straight(tmp_path, stop):
     assert [row for row in found if row["step"] % 10 == 0] == expected
 
 
+def test_a_resumed_optimiser_lies_in_memory_as_its_weights_do(tmp_path):
+    """Adam as one kernel, as on a GPU, refuses numbers of another layout than the weights'."""
+    before, after = toy_algorithm("erm"), toy_algorithm("erm")
+    for learner in (before, after):
+        learner.net.to(memory_format=torch.channels_last)
+    train(before, toy_pool(), np.random.default_rng(0), steps=2, out=tmp_path, identity="")
+    load_checkpoint(tmp_path / CHECKPOINT, after, np.random.default_rng(0), "")
+    assert not all(weight.is_contiguous() for weight in after.parameters())
+    for weight, old in zip(after.parameters(), before.parameters(), strict=True):
+        for slot in ("exp_avg", "exp_avg_sq"):
+            value = after.optimizer.state[weight][slot]
+            assert value.stride() == weight.stride()
+            assert torch.equal(value, before.optimizer.state[old][slot])
+
+
 class Asked(Line):
     """Gets a signal in the middle of a step, as often as it is told."""
 
@@ -223,10 +238,10 @@ class Asked(Line):
 def test_interrupted_it_ends_its_step_and_saves_it(tmp_path, stop):
     straight, resumed = Line(), Line()
     expected = fit(straight, tmp_path / "straight")
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with pytest.raises(KeyboardInterrupt):
         fit(Asked(signal.SIGINT, stop), tmp_path / "resumed")
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
     assert reached(tmp_path / "resumed" / CHECKPOINT) == stop
     assert fit(resumed, tmp_path / "resumed", seed=5) == expected
     assert torch.equal(resumed.weight, straight.weight)

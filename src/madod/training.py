@@ -190,10 +190,11 @@ def load_checkpoint(
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
+        weights = [weight for group in optimizer.param_groups for weight in group["params"]]
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in under(tensors, f"optimizer.{name}.").items():
             index, slot = key.split(".")
-            state.setdefault(int(index), {})[slot] = value
+            state.setdefault(int(index), {})[slot] = laid_like(weights[int(index)], value)
         fresh = optimizer.state_dict()["param_groups"]
         saved = [{k: v for k, v in group.items() if k not in MACHINE} for group in facts["groups"][name]]
         groups = [old | new for old, new in zip(fresh, saved, strict=True)]
@@ -201,6 +202,11 @@ def load_checkpoint(
     learner.rng.set_state(tensors["rng"].cpu())
     learner.step = facts["step"]
     return history
+
+
+def laid_like(weight: Tensor, value: Tensor) -> Tensor:
+    """Return an optimiser's numbers laid out in memory as the weights they belong to are: files know no layouts."""
+    return torch.empty_like(weight, dtype=value.dtype).copy_(value) if value.shape == weight.shape else value
 
 
 def another(file: Path, what: str) -> InputError:
