@@ -34,8 +34,8 @@ def test_no_image_sees_another(name, training):
     with torch.no_grad():
         together = net(batch)
         alone = [net(image[None]) for image in batch]
-    torch.testing.assert_close(torch.cat([out.features for out in alone]), together.features, rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(torch.cat([out.logits for out in alone]), together.logits, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(torch.cat([out.features for out in alone]), together.features, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(torch.cat([out.logits for out in alone]), together.logits, rtol=1e-4, atol=1e-4)
 
 
 @everyone
