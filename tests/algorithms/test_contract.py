@@ -20,6 +20,7 @@ from madod.errors import InputError
 from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting
+from madod.models.compute import Compute
 from madod.search import Above, bounds, draw, ranges
 from madod.translation.translate import PlainAugmentation
 
@@ -328,3 +329,40 @@ def test_a_method_refuses_images_of_fewer_classes_than_it_says_it_needs(name, gi
     if least > 2:  # two are what any classifier needs, and splitting a dataset sees to them
         with pytest.raises(InputError, match="fewer than two to tell apart"):
             method.check(config, toy_pool(classes=least - 1))
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if ALGORITHMS[name].recordable])
+def test_a_step_that_can_be_recorded_is_the_same_at_every_turn(name):
+    """What a recording would freeze: a number of the step, or a draw from elsewhere."""
+    learner = toy_algorithm(name, **({"margin_warmup": 0.0} if name == "madod" else {}))
+    batch = next(learner.batches(toy_pool(), np.random.default_rng(0)))
+    losses = []
+    for step in (0, 1, STEPS - 1):
+        learner.step = step
+        learner.rng.manual_seed(0)
+        torch.manual_seed(step)
+        losses.append(float(learner.objective(batch)["loss"].detach()))
+        assert learner.rate == learner.config.lr
+    assert len(set(losses)) == 1
+
+
+def test_compiled_steps_are_recorded_on_a_gpu_where_the_class_itself_says_that_they_can_be():
+    class GPU:
+        device = torch.device("cuda")
+
+    class Own(ALGORITHMS["erm"]):
+        """A method of a user's, which may do more than the one it builds on."""
+
+    for learner, records in (
+        (toy_algorithm("erm"), True),
+        (toy_algorithm("madod", margin_warmup=0.0), True),
+        (toy_algorithm("madod", margin_warmup=0.5), False),
+        (toy_algorithm("irm"), False),
+        (Own(ALGORITHMS["erm"].Config(), toy_setting(), torch.Generator()), False),
+    ):
+        learner.rng = GPU()
+        assert not learner.records
+        learner.net.compute = Compute(compiled=True)
+        assert learner.records == records
+        learner.rng = torch.Generator()
+        assert not learner.records

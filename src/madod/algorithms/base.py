@@ -17,7 +17,9 @@ from madod.errors import InputError, nearest
 from madod.kinds import hints, taken
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
+from madod.models.compute import PLAIN
 from madod.models.optimizers import adam
+from madod.models.recorded import Recorded
 from madod.registry import Registry
 from madod.search import Above, AtLeast, Between, LogUniform, bounds
 from madod.tasks import Transform, minibatches
@@ -74,6 +76,10 @@ class Algorithm(nn.Module, ABC):
     compile_from: ClassVar[float] = math.inf
     """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
     """
+    recordable: ClassVar[bool] = False
+    """Whether all steps do the same on a GPU, so that one can be recorded (`madod.models.recorded`): `objective`
+    then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step. A class says it
+    for itself: those that inherit from it may do more."""
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -136,7 +142,8 @@ class Algorithm(nn.Module, ABC):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """The outer optimiser, built when first needed, when all parameters exist."""
-        return adam(self.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
+        decay = self.config.weight_decay
+        return adam(self.parameters(), self.config.lr, weight_decay=decay, capturable=self.records)
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:
@@ -150,15 +157,32 @@ class Algorithm(nn.Module, ABC):
 
     def update(self, batch: Any) -> Terms:
         """Take one step down the objective and return its terms, detached, still on the device."""
-        terms = self.objective(batch)
-        self._refuse_unnamed(terms)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate
+        terms = self._recorded(self._descend, batch) if self.records else self._descend(batch)
+        self._average()
+        return terms
+
+    def _descend(self, batch: Any) -> Terms:
+        terms = self.objective(batch)
+        self._refuse_unnamed(terms)
         self.optimizer.zero_grad(set_to_none=True)
         terms["loss"].backward()
         self.optimizer.step()
-        self._average()
         return {name: term.detach() for name, term in terms.items()}
+
+    @property
+    def records(self) -> bool:
+        """Whether steps are recorded: in compiled code on a GPU, where the class says of itself that they can be.
+
+        Kernels that are not compiled take longer than their start, and a recording of them much memory.
+        """
+        compiled = getattr(self.net, "compute", PLAIN).compiled and self.rng.device.type == "cuda"
+        return compiled and "recordable" in vars(type(self)) and self.recordable
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        return Recorded(self.rng)
 
     def _refuse_unnamed(self, terms: object) -> None:
         """Refuse an objective's terms that are not named scalars with a loss among them."""

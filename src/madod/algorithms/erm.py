@@ -11,6 +11,7 @@ class ERM(Algorithm):
     """Cross-entropy on all source domains together [Vapnik 1999]."""
 
     compile_from = 4000
+    recordable = True
 
     def objective(self, batch: Batch) -> Terms:
         """L = CE(f(x), y)."""

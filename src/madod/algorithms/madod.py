@@ -196,6 +196,7 @@ class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
     compile_from = 700
+    recordable = True
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
@@ -258,6 +259,11 @@ class MADOD(Algorithm):
             gap = invariance(query, logits(psi, sets.query_moved))
             terms |= {"loss": terms["loss"] + how.outer_invariance * gap, "invariance": gap}
         return {name: sets.tasks * term for name, term in terms.items()}
+
+    @property
+    def records(self) -> bool:
+        """Steps are alike unless the weight of R_OOD grows."""
+        return super().records and not self.config.margin_warmup
 
     @property
     def margin_weight(self) -> float:

@@ -22,6 +22,7 @@ from madod.translation.networks import (
     Discriminator,
     StyleEncoder,
     architecture,
+    for_g,
     initialise,
 )
 
@@ -101,8 +102,8 @@ class Munit(nn.Module):
         self.decoder = Decoder(architecture)
         self.discriminator = Discriminator(architecture)
         initialise(self, torch.Generator().manual_seed(seed))
-        self.compute = compute
-        compute.prepare(self.content_encoder, self.style_encoder, self.decoder, self.discriminator)
+        self.compute = for_g(compute)
+        self.compute.prepare(self.content_encoder, self.style_encoder, self.decoder, self.discriminator)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Batch]:
         """Yield batches balanced over the source domains."""

@@ -1,11 +1,12 @@
 """Content encoder, style encoder, decoder and discriminator: the four networks behind G, for any image size."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from madod.models.compute import Compute
 from madod.translation.blocks import InstanceNorm, InstanceResidual, StyledResidual, outer_conv, padded_conv, upsample
 
 
@@ -53,6 +54,11 @@ def architecture(shape: tuple[int, int, int]) -> Architecture:
         scales=2,
         discriminator_downs=2,
     )
+
+
+def for_g(compute: Compute) -> Compute:
+    """Return how G computes: channels last in compiled code alone, since plain instance norm would copy such maps."""
+    return compute if compute.compiled else replace(compute, channels_last=False)
 
 
 class ContentEncoder(nn.Module):

@@ -13,7 +13,7 @@ from madod.models.compute import PLAIN, Compute
 from madod.storage import read_tensors, write_tensors
 from madod.translation.blocks import at_once, whole_quarters
 from madod.translation.munit import Munit
-from madod.translation.networks import Architecture, ContentEncoder, Decoder
+from madod.translation.networks import Architecture, ContentEncoder, Decoder, for_g
 
 
 class Translate(nn.Module):
@@ -22,11 +22,11 @@ class Translate(nn.Module):
     def __init__(self, architecture: Architecture, compute: Compute = PLAIN) -> None:
         super().__init__()
         self.architecture = architecture
-        self.compute = compute
+        self.compute = for_g(compute)
         self.content_encoder = ContentEncoder(architecture)
         self.decoder = Decoder(architecture)
         self.requires_grad_(False).eval()
-        compute.prepare(self.content_encoder, self.decoder)
+        self.compute.prepare(self.content_encoder, self.decoder)
 
     def forward(self, images: Tensor, rng: torch.Generator) -> Tensor:
         """Return every image in a style of its own."""
