@@ -164,6 +164,27 @@ def test_a_setting_is_chosen_by_all_detectors_and_then_one_for_it():
     assert pick == (steady, "knn", pytest.approx(80), pytest.approx(80))
 
 
+def test_rules_of_the_choice_are_measured_on_rows_they_were_not_shown(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    rules = program("pacs_rules")
+    home = FOLDER.parent / "results" / "pacs" / "choice"
+    rows = rules.twice_run(row for pair in rules.PAIRS for row in rules.rows_of(home / f"{'-'.join(pair)}.json"))
+    assert {row["seed"] for row in rows} == {0, 1}
+    seen = [row for row in rows if row["unseen"] == "photo"]
+    for parts, shares in ((rules.without_a_fold, 3), (rules.without_a_seed, 2), (rules.without_both, 6)):
+        divided = list(parts(seen))
+        assert len(divided) == shares
+        for shown, left in divided:
+            assert shown
+            assert left
+            assert not [row for row in left if row in shown]
+    assert rules.at_once(seen, rules.Cell("photo", "person"))[1] in rules.DETECTORS
+    right, found = rules.outcome(rows, lambda *_: (rows[0]["setting"], "knn"), rules.without_a_fold)
+    mine = [row for row in rows if row["setting"] == rows[0]["setting"]]
+    assert right == pytest.approx(100 * sum(row["accuracy"] for row in mine) / len(mine))
+    assert 50 < found < 100
+
+
 def test_a_setting_run_once_does_not_stand_against_one_run_twice():
     choice = program("pacs_choice")
     often, once = "+ outer R_GI 1", "MADOD, lr 5e-5"
@@ -211,6 +232,7 @@ def test_the_plans_of_pacs_run_what_was_chosen():
         ("pacs", {"madod", "erm"}, choice.DOMAINS, choice.HIDDEN),
         ("ablation", {"madod"}, choice.DOMAINS, ["person"]),
         ("cell", {"madod"}, ["photo"], ["person"]),
+        ("tsne", {"madod"}, ["photo"], ["person"]),
     ):
         plan, _ = load_plan(home / "plans" / f"{file}.toml")
         planned = [(block, *cell) for block in plan.datasets for cell in product(block.test_domains, block.unknown)]
