@@ -1,6 +1,7 @@
 """What a person sees while a sweep runs."""
 
 import io
+from pathlib import Path
 
 import pytest
 import torch
@@ -53,3 +54,14 @@ def test_each_worker_has_a_gpu_of_its_own(monkeypatch, named, gpus):
     monkeypatch.setattr(Local, "_start", lambda self, gpu: gpu)
     assert Local(None, None, len(gpus) + 1, gpus).workers == [*gpus, gpus[0]]
     assert Local(None, None, 2).workers == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "words", "threads"),
+    [((), {}, 1), (("0",), {}, 16), (("0", "1"), {}, 8), (("0",), {"workers": 12}, 1), (("0",), {"threads": 3}, 3)],
+)
+def test_workers_beside_gpus_share_the_cores(monkeypatch, gpus, words, threads):
+    monkeypatch.setattr(bench, "visible_gpus", lambda: gpus)
+    monkeypatch.setattr("madod.data.threads.cores", lambda: 16)
+    monkeypatch.setattr("madod.benchmark.local.Local", lambda context, places, workers, gpus: places)
+    assert bench.engine_of(bench.Run(Path("plan"), Path("runs"), **words), object()).threads == threads

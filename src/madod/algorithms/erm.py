@@ -10,7 +10,7 @@ from madod.tasks import Batch
 class ERM(Algorithm):
     """Cross-entropy on all source domains together [Vapnik 1999]."""
 
-    compile_from = 4000
+    compile_from = 2700
     recordable = True
 
     def objective(self, batch: Batch) -> Terms:

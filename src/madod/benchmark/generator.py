@@ -86,6 +86,7 @@ def generator(
             training = partial(train, identity=key, progress=progress, remedy=REMEDY)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
             verdict = _made(split, examiner, steps, folder, training, long)
+            torch.cuda.empty_cache()  # of G's training: others may share the GPU
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
         grid = (folder / "grid.png").read_bytes()
     return Generator(translate, _admitted(verdict, waive) | {"key": key}, grid, waited, earlier)

@@ -76,8 +76,8 @@ class Run:
     """With Ray: GPUs that a run asks for; by default 1 with --device cuda."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """What runs compute on; auto is the GPU where there is one."""
-    threads: int = 1
-    """Threads of a run; on a CPU the last bits of its numbers depend on it."""
+    threads: Annotated[int | None, left_open("N")] = None
+    """Threads of a run, by default 1, or beside a GPU its share of the cores; a CPU's last bits depend on it."""
     cache: Annotated[Path | None, left_open("DIR")] = None
     """Where decoded pictures, generators and weights by name are kept; by default in your cache folder."""
     quiet: Switch = False
@@ -103,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
     refuse_closed(how.runs)
     from madod.benchmark.local import prepare
 
-    context = prepare(how.threads) if how.engine == "local" else None  # workers import while the plan is read
+    context = prepare(how.threads or 1) if how.engine == "local" else None  # workers import while the plan is read
     from madod.benchmark.jobs import expand, opened
     from madod.benchmark.sweep import Sweep
     from madod.cli.sweeping import watched
@@ -134,14 +134,15 @@ def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
     if how.device == "cuda" and not gpus and how.engine == "local":
         raise InputError("there is no GPU here: use --device cpu")
     cuda = how.device == "cuda" or bool(gpus)
+    workers = how.workers or len(gpus) or max(1, cores() // (how.threads or 1))
+    share = max(1, cores() // workers) if gpus and how.engine == "local" else 1
     places = Places(
         how.runs.absolute(),
         cache_folder(how.cache).absolute(),
         how.root.absolute() if how.root else None,
         "cuda" if cuda else "cpu",
-        how.threads,
+        how.threads or share,
     )
-    workers = how.workers or len(gpus) or max(1, cores() // how.threads)
     if context is not None:
         from madod.benchmark.local import Local
 
