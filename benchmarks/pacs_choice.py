@@ -101,7 +101,20 @@ SETTINGS = {
         "madod", 1200, RESTYLED | {"tasks": 1, "all_class": 3.0, "margin": 0.0}, g_steps=1500
     ),
     "all classes, without R_GI, 600 steps": Trial("madod", 600, PLAIN | {"invariance": 0.0, "outer_invariance": 0.0}),
+    "IRM": Trial("irm", 1200, {}),
+    "IRM, penalty 10": Trial("irm", 1200, {"penalty": 10.0}),
+    "IRM, penalty 1": Trial("irm", 1200, {"penalty": 1.0}),
+    "Mixup": Trial("mixup", 1200, {}),
+    "MBDG": Trial("mbdg", 1200, {}),
+    "MMD": Trial("mmd", 1200, {}),
+    "CORAL": Trial("coral", 1200, {}),
+    "DAML": Trial("daml", 1200, {}),
+    "MEDIC": Trial("medic", 1200, {}),
+    "SCONE": Trial("scone", 1200, {}),
+    "EDir-MMD": Trial("edir_mmd", 1200, {}),
+    "EDst-MMD": Trial("edst_mmd", 1200, {}),
 }
+METHODS = tuple(dict.fromkeys(("madod", *(trial.algorithm for trial in SETTINGS.values()))))
 
 
 class Job(NamedTuple):
@@ -306,14 +319,15 @@ def best(rows: Sequence[Row], cell: Cell, algorithm: str) -> Pick | None:
 
 
 def declaration(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, str]]]:
-    """Return for each method the setting and the detector of every cell."""
-    picks = {name: {cell.place: best(rows, cell, name) for cell in CELLS} for name in ("madod", "erm")}
+    """Return for each method that was run the setting and the detector of every cell."""
+    picks = {name: {cell.place: best(rows, cell, name) for cell in CELLS} for name in METHODS}
     return {
         name: {
             fact: {place: getattr(pick, fact) for place, pick in found.items() if pick}
             for fact in ("detector", "setting")
         }
         for name, found in picks.items()
+        if any(found.values())
     }
 
 
@@ -333,7 +347,7 @@ def table(rows: Iterable[Row]) -> str:
         lines.append(line(label, len(mine), f"{mean(mine, 'accuracy'):.1f}", *cells))
     lines += ["", *heading("unseen", "hidden", "method", "best setting; its best detector", "accuracy", "AUROC")]
     for cell in CELLS:
-        for algorithm in ("madod", "erm"):
+        for algorithm in METHODS:
             if pick := best(rows, cell, algorithm):
                 chosen = f"{pick.setting}; {pick.detector}"
                 lines.append(line(*cell, algorithm, chosen, f"{pick.accuracy:.1f}", f"{pick.auroc:.1f}"))
