@@ -4,7 +4,8 @@
 
 Each rule picks a setting and a detector for every cell from part of its rows (`pacs_choice.py`), and is measured by
 the accuracy and the AUROC that its pick has on the rest: one of the three folds is left out in turn, or one of the two
-seeds, or a fold and the other folds' second seed. Settings are those of MADOD that were run with both seeds.
+seeds, or one seed of two folds is shown and the other seed of the third left out. Settings are those of MADOD that
+were run with both seeds.
 """
 
 import sys

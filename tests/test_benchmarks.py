@@ -151,8 +151,9 @@ def test_a_choice_for_a_cell_looks_neither_at_its_domain_nor_at_its_class():
     assert f"| art_painting | guitar | madod | {two}; knn | 51.0 | 65.0 |" in text  # it alone has both folds
 
 
-def test_a_setting_is_chosen_by_all_detectors_and_then_one_for_it():
-    choice = program("pacs_choice")
+def test_a_setting_is_chosen_by_all_detectors_and_then_one_for_it(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    choice, rules = program("pacs_choice"), program("pacs_rules")
     lucky, steady = "+ outer R_GI 1", "MADOD, lr 5e-5"
     rows = [
         fold(lucky, ("photo", "sketch"), "cartoon", "art_painting", 0.8, 0.9),
@@ -160,8 +161,10 @@ def test_a_setting_is_chosen_by_all_detectors_and_then_one_for_it():
     ]
     for seen in (rows[1], *rows[1]["others"].values()):
         seen.update({name: {"auroc": 0.7, "aupr": 0.2} for name in ("msp", "energy", "ddu")})
-    pick = choice.best(rows, choice.Cell("art_painting", "guitar"), "madod")
-    assert pick == (steady, "knn", pytest.approx(80), pytest.approx(80))
+    cell = choice.Cell("art_painting", "guitar")
+    assert choice.best(rows, cell, "madod") == (steady, "knn", pytest.approx(80), pytest.approx(80))
+    assert rules.in_turn(rows, cell) == (steady, "knn")
+    assert rules.at_once(rows, cell) == (lucky, "knn")
 
 
 def test_rules_of_the_choice_are_measured_on_rows_they_were_not_shown(monkeypatch):
@@ -178,11 +181,11 @@ def test_rules_of_the_choice_are_measured_on_rows_they_were_not_shown(monkeypatc
             assert shown
             assert left
             assert not [row for row in left if row in shown]
-    assert rules.at_once(seen, rules.Cell("photo", "person"))[1] in rules.DETECTORS
     right, found = rules.outcome(rows, lambda *_: (rows[0]["setting"], "knn"), rules.without_a_fold)
     mine = [row for row in rows if row["setting"] == rows[0]["setting"]]
     assert right == pytest.approx(100 * sum(row["accuracy"] for row in mine) / len(mine))
-    assert 50 < found < 100
+    expected = [cell.auroc(row, "knn") for cell in rules.CELLS for row in mine if row["unseen"] == cell.unseen]
+    assert found == pytest.approx(100 * sum(expected) / len(expected))
 
 
 def test_a_setting_run_once_does_not_stand_against_one_run_twice():

@@ -206,7 +206,8 @@ def load_checkpoint(
 
 def laid_like(weight: Tensor, value: Tensor) -> Tensor:
     """Return an optimiser's numbers laid out in memory as the weights they belong to are: files know no layouts."""
-    return torch.empty_like(weight, dtype=value.dtype).copy_(value) if value.shape == weight.shape else value
+    alike = value.dim() and value.shape == weight.shape  # Adam counts its steps in a number without dimensions
+    return torch.empty_like(weight, dtype=value.dtype).copy_(value) if alike else value
 
 
 def another(file: Path, what: str) -> InputError:

@@ -1,5 +1,6 @@
 """A recorded step does what the same step does when its kernels are started one by one."""
 
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from madod.models.optimizers import adam
-from madod.models.recorded import WARM, Recorded, filled, tensors
+from madod.models.recorded import WARM, Recorded, filled, shapes, tensors
 from madod.tasks import Batch
 
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="kernels are recorded on a GPU")
@@ -43,8 +44,22 @@ def test_a_recorded_step_learns_what_a_plain_one_does():
 
 @on_gpu
 def test_a_batch_of_another_shape_is_no_trouble():
-    sizes = (5,) * (WARM + 2) + (3, 5, 4, 5)
+    sizes = (5, 3) * (WARM + 2) + (4, 5, 3, 5)
     assert losses(recorded=True, batches=sizes) == pytest.approx(losses(recorded=False, batches=sizes), rel=1e-5)
+
+
+def test_what_a_recording_cannot_hold_is_refused():
+    with pytest.raises(TypeError, match="takes tensors, in tuples and lists, and not str"):
+        list(tensors(([torch.zeros(1)], "word")))
+
+
+def test_shapes_are_recorded_that_come_often_enough():
+    """A rare one is compiled by the time that it is recorded, if it ever is."""
+    often, rare = (shapes([torch.zeros(n)]) for n in (5, 3))
+    warm = Recorded.__new__(Recorded)
+    warm.turns = Counter()
+    assert [warm._warm(now) for now in (often, rare, often, often, rare, often)] == [False] * 5 + [True]
+    assert shapes([torch.zeros(5)]) != shapes([torch.zeros(5, dtype=torch.int64)])
 
 
 def test_tensors_take_the_places_of_those_they_stand_for():

@@ -20,6 +20,7 @@ from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
 from madod.benchmark.words import check_cells, load_plan
 from madod.data.base import DATASETS, DomainDataset
+from madod.data.folder import recorded_as
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.errors import InputError, first_few, nearest
 from madod.models.pretrained import pretrained
@@ -184,7 +185,7 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
 def called(entry: DatasetPlan) -> str:
     """Return what records call a dataset: its name, or the last part of a folder's."""
     folder = own_folder(entry.name)
-    return entry.name if folder is None else folder.resolve().name
+    return entry.name if folder is None else recorded_as(folder)
 
 
 def takes(name: str, word: str) -> bool:

@@ -117,8 +117,8 @@ def run(
 def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, detectors: Sequence[str]) -> None:
     """Refuse what is not for the spec, before anything long starts: another dataset, weights, or detectors."""
     name = getattr(dataset, "name", spec.dataset)  # one that is registered nowhere may have none
-    if spec.dataset != name and spec.dataset != dataset.recorded:
-        raise InputError(f"the run is on {spec.dataset!r}, not on {dataset.recorded!r}: give it the dataset it names")
+    if spec.dataset != name and spec.dataset != dataset.short_name:
+        raise InputError(f"the run is on {spec.dataset!r}, not on {dataset.short_name!r}: give it the dataset it names")
     refuse_scoreless(spec.algorithm, detectors)
     if spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")

@@ -44,8 +44,8 @@ class DomainDataset(ABC):
     """What tells its pictures from others without a look at them, where they are a person's own and may change."""
 
     @property
-    def recorded(self) -> str:
-        """What records call it: its name, or the last part of it where that is a path."""
+    def short_name(self) -> str:
+        """What records call it: its name, unless that is long."""
         return self.name
 
     @property

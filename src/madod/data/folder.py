@@ -39,6 +39,11 @@ class Listing(NamedTuple):
     files: list[Path]
 
 
+def recorded_as(folder: Path) -> str:
+    """Return what records call a folder of pictures: its own name, wherever it lies and however it was reached."""
+    return folder.resolve().name
+
+
 @DATASETS.register("folder")
 class Folder(DomainDataset):
     """Your own pictures, laid out as ROOT/DOMAIN/CLASS/*.jpg (or png, webp, bmp, gif, tiff, ...).
@@ -57,7 +62,7 @@ class Folder(DomainDataset):
         progress: Counted | None = None,
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        self._recorded = Path(root).resolve().name
+        self._short_name = recorded_as(Path(root))
         refuse_size(size)
         pictures = find_pictures(Path(root))
         _require_two(pictures, self.name)
@@ -77,9 +82,9 @@ class Folder(DomainDataset):
         _warn_of_missing(kept, self.domains, self.classes, self.name)
 
     @property
-    def recorded(self) -> str:
-        """What records call it: the folder's own name, wherever it lies."""
-        return self._recorded
+    def short_name(self) -> str:
+        """What records call it: the folder's own name."""
+        return self._short_name
 
     def read(self, domain: str) -> Domain:
         """Return one domain's images, memory-mapped, in the order of `paths`."""

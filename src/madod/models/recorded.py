@@ -1,7 +1,8 @@
 """Work on a GPU that is recorded once and then started as a whole."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -9,20 +10,22 @@ from torch import Tensor
 
 Work = Callable[..., dict[str, Tensor]]
 
+Shapes = tuple[tuple[torch.Size, torch.dtype], ...]
+
 WARM = 3
-"""Turns before the recording, in which compilers and libraries settle."""
+"""Turns with the same shapes before the recording, in which compilers and libraries settle."""
 
 
 class Recorded:
     """A step of training whose hundreds of small kernels no longer wait for Python to start them one by one.
 
     The work is the same every turn. It takes tensors, alone or in tuples and lists, draws at random from `rng` alone,
-    never waits for the GPU, changes weights and their optimiser's state in place, and returns named scalars. Tensors of
-    other shapes than those recorded have their kernels started one by one.
+    never waits for the GPU, changes weights and their optimiser's state in place, and returns named scalars. It is
+    recorded for the shapes that first come often enough; kernels for others are started one by one.
     """
 
     def __init__(self, rng: torch.Generator | None = None) -> None:
-        self.turns = 0
+        self.turns: Counter[Shapes] = Counter()
         self.graph = torch.cuda.CUDAGraph()
         if rng is not None:
             self.graph.register_generator_state(rng)
@@ -33,17 +36,19 @@ class Recorded:
         """Do the work once."""
         parts = list(tensors(given))
         with torch.cuda.device(parts[0].device):
-            self.turns += 1
-            if self.turns <= WARM:
-                return aside(work, *given)
-            if not self.given:
+            if not self.given and self._warm(shapes(parts)):
                 self._record(work, given)
-            if [part.shape for part in parts] != [part.shape for part in self.given]:
+            if shapes(parts) != shapes(self.given):
                 return aside(work, *given)
             for mine, part in zip(self.given, parts, strict=True):
                 mine.copy_(part)
             self.graph.replay()
             return {name: value.clone() for name, value in self.outcome.items()}
+
+    def _warm(self, now: Shapes) -> bool:
+        """Count a turn with these shapes, and tell whether they had enough before it."""
+        self.turns[now] += 1
+        return self.turns[now] > WARM
 
     def _record(self, work: Work, given: tuple[Any, ...]) -> None:
         """Note every kernel of the work, without doing it."""
@@ -53,13 +58,20 @@ class Recorded:
         self.given = mine
 
 
+def shapes(parts: Iterable[Tensor]) -> Shapes:
+    """Return what a recording is made for."""
+    return tuple((part.shape, part.dtype) for part in parts)
+
+
 def tensors(nest: Any) -> Iterator[Tensor]:
     """Yield the tensors of tuples and lists within each other, in order."""
     if isinstance(nest, Tensor):
         yield nest
-    else:
+    elif isinstance(nest, tuple | list):
         for part in nest:
             yield from tensors(part)
+    else:
+        raise TypeError(f"a recorded step takes tensors, in tuples and lists, and not {type(nest).__name__}")
 
 
 def filled(nest: Any, others: Iterator[Tensor]) -> Any:

@@ -57,7 +57,7 @@ def cell_named(wanted: str, frame: pd.DataFrame) -> Place:
     """Return the cell that a person calls DOMAIN/UNKNOWN, or say which there are."""
     named = {f"{place.test_domain}/{place.ood_classes}": place for place in places(frame)}
     if wanted not in named:
-        raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named)}")
+        raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named) or 'none'}")
     return named[wanted]
 
 
