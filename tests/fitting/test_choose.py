@@ -11,9 +11,10 @@ from madod.benchmark.record import RunSpec
 from madod.benchmark.run import hparams
 from madod.data.augment import NONE
 from madod.data.digits import Digits
+from madod.detectors.base import DETECTORS
 from madod.errors import InputError
 from madod.fitting import choose as room
-from madod.fitting.check import FALLBACK, Fold, best_detector, fold_spec
+from madod.fitting.check import Fold, best_detector, fold_spec, offered
 from madod.fitting.choose import Wishes, choose
 from madod.fitting.estimate import Pace, estimate, told
 
@@ -105,8 +106,14 @@ def test_the_detector_is_the_best_over_the_folds():
     def fold(**auroc: float) -> Fold:
         return Fold("d", "c", 1, 0, 0.5, None, auroc, {}, [])
 
-    assert best_detector([fold(msp=0.9, ddu=0.6), fold(msp=0.5, ddu=0.9), fold()]) == "ddu"
-    assert best_detector([fold()]) == best_detector([]) == FALLBACK
+    scratch = RunSpec("d", None, (), "erm")
+    fine = dataclasses.replace(scratch, pretrained="file sha256:12")
+    assert best_detector([fold(msp=0.9, ddu=0.6), fold(msp=0.5, ddu=0.9), fold()], scratch) == "ddu"
+    assert best_detector([fold()], scratch) == best_detector([], scratch) == "energy"
+    assert best_detector([fold(msp=0.9, knn=0.95)], scratch) == "msp"  # one that was asked for, and not on offer
+    assert best_detector([fold(msp=0.9, knn=0.95)], fine) == "knn"
+    assert best_detector([], fine) == "knn"
+    assert set(offered(scratch)) < set(offered(fine)) <= set(DETECTORS)
 
 
 def test_lengths_of_time_are_told_in_words():

@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
 def measure(how: Rescore) -> None:
     """Add the detectors to a run that is in our hands."""
     from madod.benchmark.rescore import rescore, ship
-    from madod.detectors import THREE
     from madod.fitting.check import FILE as CHECKED
+    from madod.fitting.check import offered
     from madod.fitting.page import FILE
 
     record = rescore(how.run, how.detectors)
@@ -67,7 +67,7 @@ def measure(how: Rescore) -> None:
         ship(how.run, how.detectors[0])
         sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
         if (page := how.run / FILE).exists():
-            measured = how.detectors[0] in THREE or not (how.run / CHECKED).exists()
+            measured = how.detectors[0] in offered(record.spec) or not (how.run / CHECKED).exists()
             again = "nothing" if measured else "only the models of its check again"
             sys.stdout.write(
                 f"{page} still shows the model as it was trained: the same madod train with --detector "

@@ -60,8 +60,8 @@ class Train:
     augmentation for G where it can stand in, full as long as the training itself; short for a folder of your own
     without --test-domain and --ood-class, else none."""
     detector: Annotated[str | None, left_open("NAME")] = None
-    """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, or
-    energy."""
+    """Detector that ships with the model (`madod list detectors`); the best of msp, energy and ddu in the check, and of
+    knn and vim where the network is pretrained; without a check energy, or knn."""
     steps: Annotated[int | None, left_open("N")] = None
     """Training steps; 500 for small_cnn, 1000 for others; your own pictures with a pretrained network
     get 1200, on a CPU 300."""

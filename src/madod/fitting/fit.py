@@ -16,9 +16,8 @@ from madod.benchmark.record import RunSpec
 from madod.benchmark.run import hparams as with_presets
 from madod.benchmark.run import run
 from madod.data.opening import Opening
-from madod.detectors import THREE
 from madod.errors import InputError, nearest
-from madod.fitting.check import Fold, best_detector, checked
+from madod.fitting.check import Fold, best_detector, checked, offered
 from madod.fitting.check import fold as fold_of
 from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
@@ -72,10 +71,10 @@ def carry_out(
 
     with alone(out):
         folds = checked(spec, ready.dataset, check, out, fold, detectors=names)
-        ship = detector or best_detector(folds)
+        ship = detector or best_detector(folds, spec)
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
-        choices = len(THREE) if folds and detector is None else 1
+        choices = len(offered(spec)) if folds and detector is None else 1
         strangers = scored(load(out), unknowns) if unknowns else None
         found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)
@@ -113,7 +112,7 @@ def fit(
 
     With `out` the model, its record and its history stay there, and the same call after a kill goes on where it was.
     `check` holds every domain out once beforehand and picks the detector by what comes out ("short": a quarter of the
-    steps each, without G); without it the detector is the energy.
+    steps each, without G); without it the detector is the energy, or 50-NN where the network is pretrained.
 
     >>> model = madod.fit("my_images/", algorithm="erm", steps=20, test_domain="night", ood_classes=["fox"])
     >>> model.classes, model.card.domains, model.card.detector

@@ -15,9 +15,9 @@ from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.folder import refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
-from madod.detectors import THREE
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
+from madod.fitting.check import offered
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
@@ -53,8 +53,8 @@ class Ready:
 
     @property
     def detectors(self) -> tuple[str, ...]:
-        """Those that are measured: the usual three, and the one that was asked for."""
-        return tuple(dict.fromkeys((*THREE, *([self.detector] if self.detector else []))))
+        """Those that are measured: those that a check compares, and the one that was asked for."""
+        return tuple(dict.fromkeys((*offered(self.spec), *([self.detector] if self.detector else []))))
 
 
 def prepare(
