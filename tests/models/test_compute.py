@@ -108,6 +108,21 @@ def test_a_gpu_that_only_imitates_bfloat16_computes_in_float32(gpu):
     assert compute((3, 224, 224), torch.device("cuda")).compiled
 
 
+def test_a_process_compiles_for_batches_of_many_sizes(monkeypatch):
+    made, compile_ = [], nn.Module.compile
+
+    def backend(graph: torch.fx.GraphModule, given: object) -> object:
+        made.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(nn.Module, "compile", lambda net, **how: compile_(net, backend=backend, **how))
+    with torch._dynamo.config.patch(recompile_limit=8):
+        for n in range(2, 14):  # runs of a sweep, each with a network and a batch of its own
+            net = build("small_cnn", channels=3, classes=4, seed=0, compute=Compute(compiled=True))
+            net(torch.rand(n, 3, 8, 8))
+    assert len(made) == 12
+
+
 def test_layout_changes_neither_names_nor_numbers():
     x = torch.rand(2, 3, 64, 64)
     plain = build("resnet18", channels=3, classes=4, seed=0)

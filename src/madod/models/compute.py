@@ -21,6 +21,9 @@ WORTH_LAYOUT = 64
 WORTH_COMPILING = 128
 """Side in pixels from which compiling pays on a GPU."""
 
+MOST_SHAPES = 256
+"""Shapes that one process compiles a network for: torch's own 8 are used up by a few runs with batches of other sizes,
+and whatever comes after them would not be compiled, without a word."""
 OLDEST_COMPILED = (7, 0)
 """The least compute capability that Triton makes code for: Volta's."""
 
@@ -39,6 +42,7 @@ class Compute:
             if self.channels_last:
                 net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from the stubs
             if self.compiled:
+                torch._dynamo.config.recompile_limit = MOST_SHAPES
                 net.compile(dynamic=False)
 
     def laid_out(self, images: Tensor) -> Tensor:
