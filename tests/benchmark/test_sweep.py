@@ -421,6 +421,25 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypa
     assert engine.workers[0].process.pid != first
 
 
+@pytest.mark.parametrize("gpus", [(), ("0",)], ids=["cpu", "gpu"])
+def test_a_run_that_fails_on_a_gpu_takes_its_process_along(tmp_path, monkeypatch, gpus):
+    monkeypatch.setattr("madod.benchmark.sweep.TICK", 0.02)
+    jobs = jobs_of(tmp_path)
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    broken = places.runs / jobs[0].folder / "record.json"
+    broken.parent.mkdir(parents=True)
+    broken.touch()
+    engine = Local(prepare(1), places, 1, gpus)
+    first = engine.workers[0].process.pid
+    try:
+        sweep = Sweep(jobs, places.runs, engine)
+        tally = sweep.go(lambda tally: None)
+    finally:
+        engine.close()
+    assert (tally.done, list(tally.failed), sweep.tries) == (1, [jobs[0].folder], {})
+    assert (engine.workers[0].process.pid != first) == bool(gpus)
+
+
 def test_a_worker_imports_nothing_that_only_reports_need():
     code = "import sys, madod.benchmark.work; print({'sklearn', 'scipy', 'pandas', 'matplotlib'} & set(sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
