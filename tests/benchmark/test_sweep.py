@@ -1,6 +1,7 @@
 """Sweeps: claims that die with their process, states that tell the truth, a loop that no single run stops."""
 
 import errno
+import gc
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
@@ -419,6 +421,31 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypa
     assert (tally.done, tally.failed) == (2, {})
     assert list(sweep.tries.values()) == [2]
     assert engine.workers[0].process.pid != first
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["done", "failed"])
+def test_a_run_on_a_gpu_leaves_no_memory_taken(tmp_path, monkeypatch, fails):
+    job = jobs_of(tmp_path)[0]
+    taken, left = [], []
+
+    def run(spec, dataset, *, out, **_):
+        net = torch.nn.Linear(2, 2)
+        net.itself = net.forward  # as a compiled one has
+        taken.append(weakref.ref(net))
+        if fails:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        record(out)
+
+    monkeypatch.setattr(work, "run", run)
+    monkeypatch.setattr(work.log, "exception", lambda _: None)  # pytest keeps what is logged, with all of its frames
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: left.extend(ref() for ref in taken))
+    gc.disable()
+    try:
+        end = perform(job, Places(tmp_path / "runs", tmp_path / "cache", device="cuda"))
+    finally:
+        gc.enable()
+    assert end.outcome == ("failed" if fails else "done")
+    assert left == [None]
 
 
 @pytest.mark.parametrize("gpus", [(), ("0",)], ids=["cpu", "gpu"])
