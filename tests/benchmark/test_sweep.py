@@ -303,6 +303,13 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     assert state(folder, job.detectors).kind == "done"
 
 
+def after(first: Exception, words: str) -> RuntimeError:
+    """An error that came of another."""
+    error = RuntimeError(words)
+    error.__context__ = first
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -311,6 +318,12 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
         (torch.OutOfMemoryError("Allocation on device"), "there was not enough memory: "),
         (RuntimeError("CUDA error: out of memory"), "there was not enough memory: "),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "there was not enough memory: "),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "there was not enough memory: "),
+        (
+            after(torch.OutOfMemoryError("Tried to allocate"), "CUDA error: capture failed"),
+            "there was not enough memory: ",
+        ),
+        (after(ValueError("no"), "CUDA error: unspecified launch failure"), "RuntimeError: CUDA error: unspecified"),
         (RuntimeError("more than one element refers to a single memory location."), "RuntimeError: more than one"),
     ],
 )
