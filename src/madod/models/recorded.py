@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Work = Callable[..., dict[str, Tensor]]
 
@@ -72,6 +72,12 @@ class Recorded:
     def _stream(self) -> torch.cuda.Stream:
         """One for all turns: memory that was used on a stream is kept for that stream."""
         return torch.cuda.Stream()
+
+
+def forget(learner: nn.Module) -> None:
+    """Give back the memory that a learner's recorded step keeps to itself: it takes no more steps."""
+    vars(learner).pop("_recorded", None)
+    learner.zero_grad(set_to_none=True)  # gradients lie in that memory
 
 
 def shapes(parts: Iterable[Tensor]) -> Shapes:
