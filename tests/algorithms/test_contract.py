@@ -2,7 +2,7 @@ import math
 import re
 import sys
 from dataclasses import fields
-from functools import cache
+from functools import cache, cached_property
 from inspect import getsource
 from itertools import count
 
@@ -21,7 +21,9 @@ from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting
 from madod.models.compute import Compute
+from madod.models.optimizers import adam
 from madod.search import Above, bounds, draw, ranges
+from madod.training import train
 from madod.translation.translate import PlainAugmentation
 
 from .toy import STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
@@ -344,6 +346,30 @@ def test_a_step_that_can_be_recorded_is_the_same_at_every_turn(name):
         losses.append(float(learner.objective(batch)["loss"].detach()))
         assert learner.rate == learner.config.lr
     assert len(set(losses)) == 1
+
+
+def test_a_step_is_recorded_anew_where_the_learning_rate_falls(tmp_path, monkeypatch):
+    rates: list[list[float]] = []
+
+    class Recorded:
+        """Notes at what rates it does the work; a true one goes on with that of its first time."""
+
+        def __init__(self, rng: torch.Generator) -> None:
+            rates.append([])
+
+        def __call__(self, work, *given):
+            rates[-1].append(learner.optimizer.param_groups[0]["lr"])
+            return work(*given)
+
+    class Falling(ALGORITHMS["erm"]):
+        falls, records = (0.5,), True
+        optimizer = cached_property(lambda self: adam(self.parameters(), self.config.lr))
+
+    monkeypatch.setattr("madod.algorithms.base.Recorded", Recorded)
+    learner = Falling(ALGORITHMS["erm"].Config(), toy_setting(), torch.Generator())
+    train(learner, toy_pool(), np.random.default_rng(0), steps=STEPS, out=tmp_path, identity="")
+    lr = learner.config.lr
+    assert rates == [[lr] * (STEPS // 2), [pytest.approx(lr / 10)] * (STEPS // 2)]
 
 
 def test_compiled_steps_are_recorded_on_a_gpu_where_the_class_itself_says_that_they_can_be():
