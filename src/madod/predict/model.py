@@ -14,6 +14,7 @@ from madod.detectors.base import Detector
 from madod.errors import InputError, is_out_of_memory
 from madod.evaluation.threshold import KEEP, threshold
 from madod.kinds import taken
+from madod.models.device import device_named
 from madod.predict import saved
 from madod.predict.card import Card, Checked
 from madod.predict.examine import Examined, examine
@@ -104,8 +105,11 @@ class Model:
         return self.threshold
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the network to a device; answers stay on the CPU."""
-        self.net.to(device)
+        """Move the network to a device, such as "cuda", or "auto" for the GPU where there is one.
+
+        Answers stay on the CPU.
+        """
+        self.net.to(device_named(device))
         return self
 
     def predict(self, pictures: Picture | Iterable[Picture]) -> list[Prediction]:
