@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -68,10 +69,10 @@ class Pretence:
     """A GPU that records nothing, but knows what was done where."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.noting = False
+        self.noting, self.current, self.registered = False, "cuda:0", ""
         self.streams = self.replays = 0
         for name, stand_in in {
-            "CUDAGraph": lambda: self, "graph": self.recording, "device": lambda _: nullcontext(),
+            "CUDAGraph": lambda: self, "graph": self.recording, "device": self.device,
             "Stream": self.stream, "stream": lambda _: nullcontext(), "current_stream": lambda: self,
         }.items():  # fmt: skip
             monkeypatch.setattr(torch.cuda, name, stand_in)
@@ -82,6 +83,15 @@ class Pretence:
         yield
         self.noting = False
 
+    @contextmanager
+    def device(self, device: object) -> Iterator[None]:
+        before, self.current = self.current, str(device)
+        yield
+        self.current = before
+
+    def register_generator_state(self, rng: object) -> None:
+        self.registered = self.current
+
     def stream(self) -> "Pretence":
         self.streams += 1
         return self
@@ -91,6 +101,12 @@ class Pretence:
 
     def wait_stream(self, _: object) -> None:
         pass
+
+
+def test_a_generator_is_registered_on_its_own_gpu(monkeypatch):
+    pretence = Pretence(monkeypatch)
+    Recorded(SimpleNamespace(device=torch.device("cuda:1")))
+    assert pretence.registered == "cuda:1"
 
 
 def test_what_is_recorded_was_done_in_its_shape_before(monkeypatch):

@@ -29,7 +29,8 @@ class Recorded:
         self.turns: Counter[Shapes] = Counter()
         self.graph = torch.cuda.CUDAGraph()
         if rng is not None:
-            self.graph.register_generator_state(rng)
+            with torch.cuda.device(rng.device):  # where a recording keeps how far the generator is
+                self.graph.register_generator_state(rng)
         self.given: list[Tensor] = []
         self.outcome: dict[str, Tensor] = {}
 
