@@ -210,7 +210,7 @@ def test_what_the_system_does_is_said_in_a_sentence(monkeypatch, capsys, error, 
 def test_only_a_training_is_told_that_it_goes_on_or_may_be_smaller(monkeypatch, capsys):
     for error, said in (
         (OSError(28, "No space left on device"), "; it goes on where it was"),
-        (MemoryError(), "--batch"),
+        (MemoryError(), "(madod's --tasks and --shots, --batch of the others)"),
     ):
         replaced(monkeypatch, error, "train")
         assert main(["train"]) == 2

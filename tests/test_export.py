@@ -26,7 +26,7 @@ from madod.export.answer import Answer
 from madod.export.check import apart, difference, made_up
 from madod.export.write import converted, export
 from madod.models.backbones import build
-from madod.models.classifier import Setting
+from madod.models.classifier import Outputs, Setting
 from madod.models.layers import NormName
 from madod.predict import Card, Checked, Model
 
@@ -256,6 +256,28 @@ def test_a_file_that_answers_otherwise_is_not_kept(quick, monkeypatch, tmp_path)
     with pytest.raises(InputError, match="answers otherwise"):
         export(other, file)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"an older one"]
+
+
+class Rounding(nn.Module):
+    """A network that rounds as on a GPU until it is on a CPU."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net, self.places = net, 1
+
+    def cpu(self) -> "Rounding":
+        self.places = 9
+        return self
+
+    def forward(self, images: torch.Tensor) -> Outputs:
+        features, logits, _ = self.net(images)
+        return Outputs(features.round(decimals=self.places), logits.round(decimals=self.places))
+
+
+def test_a_model_on_a_gpu_is_compared_as_a_cpu_has_it(quick, tmp_path):
+    model = Model(Rounding(quick.net), quick.detector, quick.card)
+    assert export(model, tmp_path / "model.onnx")
+    assert model.net.places == 1  # and the model stays where it is
 
 
 def test_a_verdict_against_the_threshold_is_a_difference(exported, pixels):

@@ -506,6 +506,17 @@ def test_a_learner_that_goes_on_keeps_its_optimisers_tensors_where_they_are(tmp_
     assert all(torch.equal(a, b) for a, b in zip(method.parameters(), whole.parameters(), strict=True))
 
 
+def test_a_checkpoint_of_another_kind_of_device_is_refused_in_a_sentence(tmp_path):
+    fit(Line(), tmp_path, 10)
+    tensors, texts = read_tensors(tmp_path / CHECKPOINT)
+    on_a_gpu = {"rng": torch.zeros(16, dtype=torch.uint8)}  # its seed, and how far it is
+    write_tensors(tmp_path / CHECKPOINT, tensors | on_a_gpu, texts)
+    fresh = Line()
+    with pytest.raises(InputError, match=r"was not begun on the cpu.*: name that, or delete it, and the same command"):
+        load_checkpoint(tmp_path / CHECKPOINT, fresh, np.random.default_rng(0), "line")
+    assert torch.equal(fresh.weight, Line().weight)
+
+
 def test_what_an_optimiser_does_for_its_device_is_not_taken_from_a_checkpoint(tmp_path):
     method = toy_algorithm("erm")
     train(method, toy_pool(), np.random.default_rng(0), steps=2, out=tmp_path, identity="a")

@@ -11,12 +11,20 @@ class NoSpaceError(InputError):
     """The disk is full: nothing is wrong with what was to be written, and the same command may succeed later."""
 
 
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
+"""Words of torch, and of a GPU's libraries, where memory ran out."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether memory ran out; torch says so by the name of an error, or in words alone."""
-    if isinstance(error, RuntimeError):
-        said = any(words in str(error) for words in ("out of memory", "can't allocate memory", "not enough memory"))
-        return said or type(error).__name__ == "OutOfMemoryError"
-    return isinstance(error, MemoryError)
+    """Tell whether memory ran out, by the error or one that led to it; torch says so by a name, or in words alone."""
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, RuntimeError) and (
+        type(error).__name__ == "OutOfMemoryError" or any(words in str(error) for words in NO_MEMORY)
+    ):
+        return True
+    before = error.__cause__ or error.__context__
+    return isinstance(error, RuntimeError) and before is not None and is_out_of_memory(before)
 
 
 def first_few(names: Sequence[object], most: int) -> str:

@@ -187,6 +187,11 @@ def load_checkpoint(
     if facts["identity"] != identity:
         same = settings and texts.get("settings") == settings
         raise another(file, "pictures" if same else "settings or pictures")
+    if tensors["rng"].shape != learner.rng.get_state().shape:
+        raise InputError(
+            f"{file} was not begun on the {learner.rng.device.type}, and a generator of random numbers goes on only on "
+            f"the kind of device where it began: name that, or {FROM_THE_START}"
+        )
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():

@@ -1,8 +1,8 @@
 import math
 import re
 import sys
-from dataclasses import fields
-from functools import cache
+from dataclasses import fields, is_dataclass, replace
+from functools import cache, cached_property
 from inspect import getsource
 from itertools import count
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
+from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 
 from madod.algorithms.base import ALGORITHMS
@@ -21,7 +22,9 @@ from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting
 from madod.models.compute import Compute
+from madod.models.optimizers import adam
 from madod.search import Above, bounds, draw, ranges
+from madod.training import train
 from madod.translation.translate import PlainAugmentation
 
 from .toy import STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
@@ -344,6 +347,64 @@ def test_a_step_that_can_be_recorded_is_the_same_at_every_turn(name):
         losses.append(float(learner.objective(batch)["loss"].detach()))
         assert learner.rate == learner.config.lr
     assert len(set(losses)) == 1
+
+
+class Elsewhere(torch.Generator):
+    """Random numbers on a device that holds shapes alone."""
+
+    device = torch.device("meta")
+
+
+def moved(given):
+    """Return tensors, in whatever holds them, as shapes alone."""
+    if isinstance(given, Tensor):
+        return given.to("meta")
+    if is_dataclass(given):
+        return replace(given, **{field.name: moved(getattr(given, field.name)) for field in fields(given)})
+    if isinstance(given, tuple | list):
+        parts = [moved(part) for part in given]
+        return type(given)(*parts) if hasattr(given, "_fields") else type(given)(parts)
+    return given
+
+
+@everyone
+def test_a_step_stays_on_its_device_and_waits_for_none_of_its_numbers(name, monkeypatch):
+    """Tensors without numbers refuse to be looked at, and refuse others of another device."""
+    for module in ("madod.equations", "madod.algorithms.mixup"):
+        monkeypatch.setattr(f"{module}.dirichlet", lambda alpha, rng: torch.empty_like(alpha))  # knows no such tensors
+    learner = toy_algorithm(name, average=0.5)
+    batches = learner.batches(toy_pool().to(torch.device("cpu")), np.random.default_rng(0))
+    learner.to("meta")
+    for learner.step in range(STEPS):
+        learner.rng = torch.Generator()
+        batch = next(batches)
+        learner.rng = Elsewhere()
+        terms = learner.update(moved(batch))
+        assert {term.device.type for term in terms.values()} == {"meta"}
+
+
+def test_a_step_is_recorded_anew_where_the_learning_rate_falls(tmp_path, monkeypatch):
+    rates: list[list[float]] = []
+
+    class Recorded:
+        """Notes at what rates it does the work; a true one goes on with that of its first time."""
+
+        def __init__(self, rng: torch.Generator) -> None:
+            rates.append([])
+
+        def __call__(self, work, *given):
+            rates[-1].append(learner.optimizer.param_groups[0]["lr"])
+            return work(*given)
+
+    class Falling(ALGORITHMS["erm"]):
+        falls, records = (0.5,), True
+        optimizer = cached_property(lambda self: adam(self.parameters(), self.config.lr))
+
+    monkeypatch.setattr("madod.algorithms.base.Recorded", Recorded)
+    learner = Falling(ALGORITHMS["erm"].Config(), toy_setting(), torch.Generator())
+    train(learner, toy_pool(), np.random.default_rng(0), steps=STEPS, out=tmp_path, identity="")
+    lr = learner.config.lr
+    assert rates == [[lr] * (STEPS // 2), [pytest.approx(lr / 10)] * (STEPS // 2)]
 
 
 def test_compiled_steps_are_recorded_on_a_gpu_where_the_class_itself_says_that_they_can_be():

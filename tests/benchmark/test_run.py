@@ -1,5 +1,6 @@
 """A run is of the dataset that its spec names, however a person's own folder is come to."""
 
+import weakref
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from madod import benchmark
 from madod.benchmark import work
 from madod.benchmark.jobs import expand, opened
 from madod.benchmark.messages import Places
@@ -16,6 +18,9 @@ from madod.benchmark.without import Without
 from madod.data.base import Domain, DomainDataset
 from madod.data.folder import Folder
 from madod.errors import InputError
+from madod.evaluation.evaluate import evaluate
+from madod.training import train
+from madod.translation.translate import freeze
 from tests.benchmark.plans import written
 from tests.data.miniatures import picture
 
@@ -51,6 +56,34 @@ def test_another_dataset_than_the_spec_names_is_refused(animals, tmp_path):
         )  # fmt: skip
     assert not (tmp_path / "out").exists()
     refuse_misfits(replace(SPEC, dataset=str(animals)), mine, None, ["msp"])
+
+
+def test_what_follows_a_training_has_the_memory_of_its_recorded_steps(animals, tmp_path, monkeypatch):
+    kept: list[tuple[weakref.ref[object], object]] = []
+
+    def recorded(learner, *given, **named):
+        history = train(learner, *given, **named)
+        vars(learner)["_recorded"] = recording = Recording()
+        kept.append((weakref.ref(recording), learner))
+        return history
+
+    def forgotten(act, *given, **named):
+        recording, learner = kept.pop()
+        assert recording() is None
+        assert all(weight.grad is None for weight in learner.parameters())
+        return act(*given, **named)
+
+    class Recording:
+        pass
+
+    for module in (benchmark.run, benchmark.generator):
+        monkeypatch.setattr(module, "train", recorded)
+    monkeypatch.setattr(benchmark.run, "evaluate", partial(forgotten, evaluate))
+    monkeypatch.setattr(benchmark.generator, "freeze", partial(forgotten, freeze))
+    spec = replace(SPEC, algorithm="mbdg", hparams=hparams("mbdg"), translate_steps=1)
+    mine = Folder(animals, size=16, cache=tmp_path / "cache")
+    run(spec, mine, out=tmp_path / "out", cache=tmp_path / "cache", device=torch.device("cpu"), waive_gate=True)
+    assert len(kept) == 1  # the judge of G, which is never recorded
 
 
 @pytest.mark.parametrize("name", [".", "../link", "../animals/"])

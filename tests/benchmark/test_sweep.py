@@ -1,6 +1,7 @@
 """Sweeps: claims that die with their process, states that tell the truth, a loop that no single run stops."""
 
 import errno
+import gc
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
@@ -301,6 +303,13 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     assert state(folder, job.detectors).kind == "done"
 
 
+def after(first: Exception, words: str) -> RuntimeError:
+    """An error that came of another."""
+    error = RuntimeError(words)
+    error.__context__ = first
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -309,6 +318,12 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
         (torch.OutOfMemoryError("Allocation on device"), "there was not enough memory: "),
         (RuntimeError("CUDA error: out of memory"), "there was not enough memory: "),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "there was not enough memory: "),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"), "there was not enough memory: "),
+        (
+            after(torch.OutOfMemoryError("Tried to allocate"), "CUDA error: capture failed"),
+            "there was not enough memory: ",
+        ),
+        (after(ValueError("no"), "CUDA error: unspecified launch failure"), "RuntimeError: CUDA error: unspecified"),
         (RuntimeError("more than one element refers to a single memory location."), "RuntimeError: more than one"),
     ],
 )
@@ -419,6 +434,50 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypa
     assert (tally.done, tally.failed) == (2, {})
     assert list(sweep.tries.values()) == [2]
     assert engine.workers[0].process.pid != first
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["done", "failed"])
+def test_a_run_on_a_gpu_leaves_no_memory_taken(tmp_path, monkeypatch, fails):
+    job = jobs_of(tmp_path)[0]
+    taken, left = [], []
+
+    def run(spec, dataset, *, out, **_):
+        net = torch.nn.Linear(2, 2)
+        net.itself = net.forward  # as a compiled one has
+        taken.append(weakref.ref(net))
+        if fails:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        record(out)
+
+    monkeypatch.setattr(work, "run", run)
+    monkeypatch.setattr(work.log, "exception", lambda _: None)  # pytest keeps what is logged, with all of its frames
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: left.extend(ref() for ref in taken))
+    gc.disable()
+    try:
+        end = perform(job, Places(tmp_path / "runs", tmp_path / "cache", device="cuda"))
+    finally:
+        gc.enable()
+    assert end.outcome == ("failed" if fails else "done")
+    assert left == [None]
+
+
+@pytest.mark.parametrize("gpus", [(), ("0",)], ids=["cpu", "gpu"])
+def test_a_run_that_fails_on_a_gpu_takes_its_process_along(tmp_path, monkeypatch, gpus):
+    monkeypatch.setattr("madod.benchmark.sweep.TICK", 0.02)
+    jobs = jobs_of(tmp_path)
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    broken = places.runs / jobs[0].folder / "record.json"
+    broken.parent.mkdir(parents=True)
+    broken.touch()
+    engine = Local(prepare(1), places, 1, gpus)
+    first = engine.workers[0].process.pid
+    try:
+        sweep = Sweep(jobs, places.runs, engine)
+        tally = sweep.go(lambda tally: None)
+    finally:
+        engine.close()
+    assert (tally.done, list(tally.failed), sweep.tries) == (1, [jobs[0].folder], {})
+    assert (engine.workers[0].process.pid != first) == bool(gpus)
 
 
 def test_a_worker_imports_nothing_that_only_reports_need():

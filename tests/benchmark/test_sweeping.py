@@ -47,6 +47,7 @@ def test_plain_lines_come_now_and_then(capsys, monkeypatch):
 @pytest.mark.parametrize(("named", "gpus"), [(None, ("0", "1")), ("3,5", ("3", "5")), ("7", ("7",))])
 def test_each_worker_has_a_gpu_of_its_own(monkeypatch, named, gpus):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(gpus))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if named:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)

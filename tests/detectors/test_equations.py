@@ -250,6 +250,25 @@ def test_odin(temperature, step):
         close(ODIN(temperature=temperature, step=step).score_images(net, images), expected)
 
 
+class WithoutFloat64(torch.Tensor):
+    """Numbers on a device that has no float64, as Apple's GPUs."""
+
+    def cpu(self) -> torch.Tensor:
+        return self.as_subclass(torch.Tensor)
+
+    def double(self) -> torch.Tensor:
+        raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+
+
+def test_odin_asks_no_float64_of_a_device():
+    net, images = SmallNet(), torch.rand(9, 3, 2, 2, dtype=torch.float64)
+
+    def elsewhere(pixels: torch.Tensor) -> Outputs:
+        return net(pixels)._replace(logits=net(pixels).logits.as_subclass(WithoutFloat64))
+
+    close(ODIN().score_images(elsewhere, images), ODIN().score_images(net, images).tolist())
+
+
 def test_odin_refuses_stored_outputs(queries):
     with pytest.raises(InputError, match="needs the network"):
         ODIN().score(queries)

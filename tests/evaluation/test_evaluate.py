@@ -48,6 +48,20 @@ def test_odin_is_measured_with_the_network_and_refused_without(parts, net):
         evaluate_stored(result.stored, ["odin"])
 
 
+def test_a_compiled_network_is_measured_as_it_is_and_with_gradients_a_few_images_at_a_time(parts):
+    net, compiled, seen = build("small_cnn", channels=3, classes=9, seed=0), [], []
+
+    def backend(graph: torch.fx.GraphModule, given: object) -> object:
+        compiled.append(graph)
+        return graph.forward
+
+    net.featurizer.compile(backend=backend, dynamic=False)
+    net.register_forward_hook(lambda _, given, __: seen.append(len(given[0])) if torch.is_grad_enabled() else None)
+    evaluate(net, parts, ["odin", "msp"])
+    assert compiled == []
+    assert max(seen) <= 64
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [

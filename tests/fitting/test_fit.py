@@ -3,12 +3,14 @@
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from PIL import Image
 
 import madod
+from madod.cli.bench import visible_gpus
 from madod.cli.main import main
 from madod.data.opening import Opening, open_dataset
 from madod.models.device import device_named
@@ -64,10 +66,40 @@ def test_devices_have_names():
 @pytest.mark.parametrize("name", ["meta", "hpu", "vulkan", "abacus", torch.device("meta")])
 def test_a_device_that_cannot_compute_is_refused_with_those_that_can(name, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(madod.InputError) as refusal:
         device_named(name)
     assert str(refusal.value) == f"there is no device '{name}' here: use cpu or cuda:0 or cuda:1"
+
+
+@pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
+def test_a_gpu_that_this_torch_has_no_kernels_for_is_refused_at_once(name, monkeypatch):
+    true = torch.ones
+
+    def ones(*size: int, device: str) -> torch.Tensor:
+        if device.startswith("cuda"):
+            raise RuntimeError("CUDA error: no kernel image is available for execution on the device\nCompile with ...")
+        return true(*size, device=device)
+
+    monkeypatch.setattr(torch, "ones", ones)
+    monkeypatch.setattr(torch, "empty", lambda *size, device: SimpleNamespace(device=torch.device(device)))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(
+        madod.InputError, match=r"^there is no device 'cuda.*' here \(CUDA error: no kernel image"
+    ) as no:
+        device_named(name)
+    assert str(no.value).endswith("on the device): use cpu or cuda:1")
+
+
+def test_a_gpu_whose_driver_is_too_old_counts_as_none(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)  # as the driver's own tools say
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert visible_gpus() == ()
+    with pytest.raises(madod.InputError, match=r"use cpu$"):
+        device_named("abacus")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

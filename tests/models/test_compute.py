@@ -1,4 +1,8 @@
+import importlib.util
 import math
+import shutil
+import sysconfig
+from typing import Any
 
 import pytest
 import torch
@@ -6,7 +10,7 @@ from torch import nn
 
 from madod.errors import InputError
 from madod.models.backbones import build
-from madod.models.compute import PLAIN, Compute, compute
+from madod.models.compute import PLAIN, Compute, compute, usual_precision
 from madod.models.layers import FrozenBatchNorm, folded
 
 CPU = torch.device("cpu")
@@ -60,6 +64,63 @@ def test_a_precision_that_cannot_be_is_refused():
         compute((3, 32, 32), CPU, "float16")
     with pytest.raises(InputError, match="cpu does not compute in bfloat16"):
         compute((3, 32, 32), CPU, "bfloat16")
+
+
+@pytest.fixture
+def gpu(monkeypatch, tmp_path) -> dict[str, Any]:
+    """What a machine with a GPU says of itself."""
+    (tmp_path / "Python.h").touch()
+    said = {"capability": (8, 0), "gcc": "/usr/bin/gcc", "triton": "there", "headers": tmp_path}
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: said["capability"])
+    newest = lambda including_emulation=True: including_emulation or said["capability"] >= (8, 0)  # noqa: E731
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", newest)
+    monkeypatch.setattr(shutil, "which", lambda name: said.get(name))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: said[name])
+    monkeypatch.setattr(sysconfig, "get_default_scheme", lambda: "posix_local")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _, scheme: str(said["headers"] if scheme[6:] == "prefix" else ""))
+    return said
+
+
+def test_a_gpu_with_all_that_it_takes_compiles(gpu, monkeypatch):
+    device = torch.device("cuda")
+    assert compute((3, 224, 224), device, "bfloat16") == Compute("bfloat16", channels_last=True, compiled=True)
+    assert usual_precision(224, gpu=True) == "bfloat16"
+    gpu["gcc"] = None
+    monkeypatch.setenv("CC", "/opt/cc")
+    assert compute((3, 224, 224), device).compiled
+
+
+@pytest.mark.parametrize(
+    "lacking", [{"capability": (6, 1)}, {"gcc": None}, {"triton": None}, {"headers": "/nowhere"}], ids=str
+)
+def test_a_gpu_without_something_that_compiling_takes_does_without(gpu, lacking):
+    gpu |= lacking
+    assert compute((3, 224, 224), torch.device("cuda")) == Compute(channels_last=True)
+
+
+def test_a_gpu_that_only_imitates_bfloat16_computes_in_float32(gpu):
+    gpu["capability"] = (7, 5)
+    assert usual_precision(224, gpu=True) == "float32"
+    with pytest.raises(InputError, match="cuda does not compute in bfloat16"):
+        compute((3, 224, 224), torch.device("cuda"), "bfloat16")
+    assert compute((3, 224, 224), torch.device("cuda")).compiled
+
+
+def test_a_process_compiles_for_batches_of_many_sizes(monkeypatch):
+    made, compile_ = [], nn.Module.compile
+
+    def backend(graph: torch.fx.GraphModule, given: object) -> object:
+        made.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(nn.Module, "compile", lambda net, **how: compile_(net, backend=backend, **how))
+    with torch._dynamo.config.patch(recompile_limit=8):
+        for n in range(2, 14):  # runs of a sweep, each with a network and a batch of its own
+            net = build("small_cnn", channels=3, classes=4, seed=0, compute=Compute(compiled=True))
+            net(torch.rand(n, 3, 8, 8))
+    assert len(made) == 12
 
 
 def test_layout_changes_neither_names_nor_numbers():

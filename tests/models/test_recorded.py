@@ -1,7 +1,10 @@
 """A recorded step does what the same step does when its kernels are started one by one."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -60,6 +63,74 @@ def test_shapes_are_recorded_that_come_often_enough():
     warm.turns = Counter()
     assert [warm._warm(now) for now in (often, rare, often, often, rare, often)] == [False] * 5 + [True]
     assert shapes([torch.zeros(5)]) != shapes([torch.zeros(5, dtype=torch.int64)])
+
+
+class Pretence:
+    """A GPU that records nothing, but knows what was done where."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.noting, self.current, self.registered = False, "cuda:0", ""
+        self.streams = self.replays = 0
+        for name, stand_in in {
+            "CUDAGraph": lambda: self, "graph": self.recording, "device": self.device,
+            "Stream": self.stream, "stream": lambda _: nullcontext(), "current_stream": lambda: self,
+        }.items():  # fmt: skip
+            monkeypatch.setattr(torch.cuda, name, stand_in)
+
+    @contextmanager
+    def recording(self, _: object) -> Iterator[None]:
+        self.noting = True
+        yield
+        self.noting = False
+
+    @contextmanager
+    def device(self, device: object) -> Iterator[None]:
+        before, self.current = self.current, str(device)
+        yield
+        self.current = before
+
+    def register_generator_state(self, rng: object) -> None:
+        self.registered = self.current
+
+    def stream(self) -> "Pretence":
+        self.streams += 1
+        return self
+
+    def replay(self) -> None:
+        self.replays += 1
+
+    def wait_stream(self, _: object) -> None:
+        pass
+
+
+def test_a_generator_is_registered_on_its_own_gpu(monkeypatch):
+    pretence = Pretence(monkeypatch)
+    Recorded(SimpleNamespace(device=torch.device("cuda:1")))
+    assert pretence.registered == "cuda:1"
+
+
+def test_what_is_recorded_was_done_in_its_shape_before(monkeypatch):
+    pretence, done, noted = Pretence(monkeypatch), Counter(), []
+
+    def work(x: Tensor) -> dict[str, Tensor]:
+        if pretence.noting:
+            noted.append((len(x), done[len(x)]))
+        done[len(x)] += 1
+        return {"loss": x.sum()}
+
+    recorded = Recorded()
+    for n in (5,) * WARM + (3,) + (5, 3) * 4:
+        recorded(work, torch.ones(n))
+    assert noted == [(5, WARM)]  # compiling for the 3, while kernels are noted, would break the recording
+    assert pretence.replays == 4
+    assert done[3] == 5
+
+
+def test_all_turns_that_are_not_recorded_share_the_memory_of_one_stream(monkeypatch):
+    pretence, recorded = Pretence(monkeypatch), Recorded()
+    for n in range(1, 40):
+        recorded(lambda x: {"loss": x.sum()}, torch.ones(n))
+    assert pretence.streams == 1
 
 
 def test_tensors_take_the_places_of_those_they_stand_for():

@@ -24,6 +24,16 @@ def said(answers):
     return [answer[1:] for answer in answers]
 
 
+def test_a_model_goes_where_it_can_compute_and_nowhere_else():
+    model = toy_model()
+    assert model.to("auto").to("cpu").predict(images(1))
+    with pytest.raises(InputError, match=r"^there is no device 'abacus' here: use cpu"):
+        model.to("abacus")
+    with pytest.raises(InputError, match=r"^there is no device 'meta' here: use cpu"):
+        model.to("meta")  # where its weights would be lost
+    assert model.predict(images(1))
+
+
 def test_a_picture_is_the_same_in_every_form(model, tmp_path):
     paths, arrays = files(tmp_path, 5), images(5)
     expected = model.predict(paths)

@@ -11,10 +11,12 @@ import time
 import httpx
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from madod import __version__
 from madod.predict import Model
+from madod.predict.examine import Examined, examine
 from tests.serve.conftest import WARNED
 from tests.serve.hostile import form
 
@@ -228,6 +230,28 @@ def test_health_is_whether_pictures_come_through(make_client, monkeypatch, asked
             worker.kill()
         assert ill(client, "its decoder broke down over it")
     assert client.get("/health").status_code == 200
+
+
+def test_pictures_that_do_not_fit_into_memory_together_go_half_by_half(make_client, digits, monkeypatch):
+    client, room, seen = make_client(), 3, []
+
+    def short_of_memory(net: object, detector: object, pictures: list[object]) -> Examined:
+        seen.append(len(pictures))
+        if len(pictures) > room:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return examine(net, detector, pictures)
+
+    sent = files([digits[k % len(digits)] for k in range(10)])
+    plain = client.post("/predict", files=sent).json()["images"]
+    monkeypatch.setattr("madod.predict.model.examine", short_of_memory)
+    found = client.post("/predict", files=sent).json()["images"]
+    assert seen == [10, 5, 2, 3, 5, 2, 3]
+    assert [(each["name"], each["label"]) for each in found] == [(each["name"], each["label"]) for each in plain]
+    assert [each["score"] for each in found] == pytest.approx([each["score"] for each in plain], rel=1e-4)
+    room = 0
+    none = client.post("/predict", files=sent)
+    assert (none.status_code, none.headers["retry-after"]) == (503, "10")
+    assert none.json()["error"].startswith("there is not enough memory to look at a picture just now")
 
 
 def test_health_is_said_soon_while_the_network_is_busy_and_lost_when_it_stays_so(

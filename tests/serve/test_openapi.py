@@ -29,7 +29,7 @@ def test_the_description_names_what_there_is(server):
     assert set(described["paths"]) == {"/", "/predict", "/health", "/model", "/metrics", "/similar/{index}.png"}
     predict = described["paths"]["/predict"]["post"]
     assert set(predict["requestBody"]["content"]) == {"multipart/form-data", "image/*", "application/octet-stream"}
-    assert set(predict["responses"]) == {"200", "400", "408", "413", "415", "422", "429"}
+    assert set(predict["responses"]) == {"200", "400", "408", "413", "415", "422", "429", "503"}
     assert set(described["paths"]["/health"]["get"]["responses"]) == {"200", "503"}
     assert [option["name"] for option in predict["parameters"]] == ["threshold", "keep", "similar"]
     assert all(option["description"] for option in predict["parameters"])

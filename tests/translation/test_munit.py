@@ -32,6 +32,16 @@ def images(n: int = 3, size: int = 16, channels: int = 3) -> torch.Tensor:
     return torch.rand(n, channels, size, size, generator=generator(1)) * 2 - 1
 
 
+def test_on_a_gpu_held_out_images_are_rebuilt_as_many_at_a_time_as_a_step_has(monkeypatch):
+    munit, y, passes = tiny(), torch.zeros(40, dtype=torch.int64), []
+    held_out = pool([Domain("a", torch.randint(0, 256, (40, 3, 16, 16), dtype=torch.uint8), y, y)], ["k"], ["k"])
+    expected = munit.reconstruction(held_out)
+    munit.style_encoder.register_forward_hook(lambda _, given, __: passes.append(len(given[0])))
+    monkeypatch.setattr("madod.translation.munit.at_once", len)  # all on a GPU
+    assert munit.reconstruction(held_out) == pytest.approx(expected, rel=1e-5)
+    assert passes == [16, 16, 8]
+
+
 def test_distance_is_the_mean_of_absolute_differences():
     a, b = (torch.randn(2, 3, 4, generator=generator(k)).double() for k in (0, 1))
     pairs = list(zip(a.flatten().tolist(), b.flatten().tolist(), strict=True))

@@ -157,8 +157,11 @@ class Algorithm(nn.Module, ABC):
 
     def update(self, batch: Any) -> Terms:
         """Take one step down the objective and return its terms, detached, still on the device."""
+        rate = self.rate
+        if any(group["lr"] != rate for group in self.optimizer.param_groups):
+            vars(self).pop("_recorded", None)  # a recording knows one rate
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate
+            group["lr"] = rate
         terms = self._recorded(self._descend, batch) if self.records else self._descend(batch)
         self._average()
         return terms

@@ -22,6 +22,7 @@ from madod.data.base import Pool
 from madod.data.split import Split
 from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
+from madod.models.recorded import forget
 from madod.progress import Progress
 from madod.storage import read_json, whole, write_json
 from madod.training import CHECKPOINT, spent, train
@@ -98,6 +99,7 @@ def _made(
     """Train G, freeze it and have it judged; all that came out is in the folder then."""
     source, brief = split.source, replace(compute, compiled=False)
     munit = _trained(split, steps, folder, training, compute)
+    forget(munit)
     frozen = freeze(munit, preset(source.shape)[0], brief).to(source.device)
     save(frozen, folder / "generator.safetensors")
     label = examiner.trained(source, partial(training, out=folder / "judge", stage="judge of G"), brief)

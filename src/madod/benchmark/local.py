@@ -54,7 +54,7 @@ def prepare(threads: int) -> BaseContext:
 
 
 class Local:
-    """Worker processes on this machine; one that dies is replaced."""
+    """Worker processes on this machine; one that dies is replaced, and so is one whose run failed on a GPU."""
 
     def __init__(self, context: BaseContext, places: Places, workers: int, gpus: tuple[str, ...] = ()) -> None:
         self.context, self.places = context, places
@@ -95,14 +95,23 @@ class Local:
     def _end(self, worker: Worker) -> Ended | None:
         job, worker.job = worker.job, None
         try:
-            return worker.pipe.recv()
+            end: Ended = worker.pipe.recv()
+            if end.outcome == "failed" and worker.gpu is not None:
+                worker.process.kill()  # after some errors a GPU refuses all else to a process, and every run would fail
+                self._replace(worker)
+            return end
         except (EOFError, OSError):
-            worker.process.join()
-            code = worker.process.exitcode or 0
-            self.workers[self.workers.index(worker)] = self._start(worker.gpu)
+            code = self._replace(worker)
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         hint = ": perhaps memory ran out; use fewer workers" if code == -signal.SIGKILL else ""
         return Ended(job.folder, "lost", f"its process died ({how}){hint}") if job else None
+
+    def _replace(self, worker: Worker) -> int:
+        """Put a new process in the place of one that ends, and return how it ended."""
+        worker.process.join()
+        worker.pipe.close()
+        self.workers[self.workers.index(worker)] = self._start(worker.gpu)
+        return worker.process.exitcode or 0
 
 
 def serve(pipe: "Connection[Any, Any]", places: Places, gpu: str | None) -> None:

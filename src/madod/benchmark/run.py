@@ -30,6 +30,7 @@ from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
 from madod.models.compute import Compute, compute
+from madod.models.recorded import forget
 from madod.models.weights import Weights
 from madod.progress import Progress, silent
 from madod.training import CHECKPOINT, SLOWER, Seconds, spent, train
@@ -100,6 +101,7 @@ def run(
             steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress, before=dict(seconds),
             remedy=remedy, settings=json.dumps(asdict(spec), sort_keys=True),
         )  # fmt: skip
+        forget(learner)
         net = learner.deploy(parts.source, rng)
     with clocked(seconds, "evaluation", past):
         result = evaluate(net, parts, detectors)

@@ -1,5 +1,6 @@
 """One run of a sweep, in whatever process it falls to: claimed, carried through, and its failure kept."""
 
+import gc
 import logging
 import shutil
 import time
@@ -41,6 +42,15 @@ def perform(job: Job, places: Places) -> Ended:
         return Ended(
             job.folder, "failed", f"{error}" if isinstance(error, InputError) else f"the system refused: {error}"
         )
+    finally:
+        if places.device != "cpu":
+            give_memory_back()
+
+
+def give_memory_back() -> None:
+    """Leave a GPU's memory to the other processes on it: this one may wait long for its next run."""
+    gc.collect()  # a compiled network holds itself
+    torch.cuda.empty_cache()
 
 
 def attempt(job: Job, places: Places, claim: Claim) -> Ended:

@@ -155,10 +155,11 @@ def engine_of(how: Run, context: "BaseContext | None") -> "Engine":
 
 def visible_gpus() -> tuple[str, ...]:
     """Return the GPUs that may be used, as CUDA_VISIBLE_DEVICES names them."""
-    import torch
+    from madod.models.device import gpu_count
 
     named = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]
-    return tuple((named or list(map(str, range(torch.cuda.device_count()))))[: torch.cuda.device_count()])
+    there = gpu_count()
+    return tuple((named or list(map(str, range(there))))[:there])
 
 
 def check_numbers(how: Run) -> None:

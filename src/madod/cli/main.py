@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        less = "use smaller images (--size) or a smaller --batch" if words[:1] == ["train"] else "free some of it"
-        return refuse(f"there is not enough memory for this: {less}")
+        fewer = "use smaller images (--size), or fewer in a step (madod's --tasks and --shots, --batch of the others)"
+        return refuse(f"there is not enough memory for this: {fewer if words[:1] == ['train'] else 'free some of it'}")
 
 
 def answer(words: list[str]) -> int:

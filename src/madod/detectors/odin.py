@@ -33,7 +33,7 @@ class ODIN(Detector):
         """Return -log max_k softmax(l(x') / T)_k of images (n, c, h, w)."""
         with torch.enable_grad():
             pixels = images.detach().requires_grad_()
-            loss = surprisal(net(pixels).logits.double() / self.temperature).sum()
+            loss = surprisal(net(pixels).logits.cpu().double() / self.temperature).sum()  # not all devices have float64
             (gradient,) = torch.autograd.grad(loss, pixels)
         with torch.no_grad():
-            return surprisal(net(images - self.step * gradient.sign()).logits.double() / self.temperature)
+            return surprisal(net(images - self.step * gradient.sign()).logits.cpu().double() / self.temperature)

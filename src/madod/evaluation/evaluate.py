@@ -16,6 +16,9 @@ from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
 from madod.models.classifier import Outputs
 
+WITH_GRADIENTS = 64
+"""Images that go at once through a network whose gradients are asked for: they take the memory of a training step."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -127,5 +130,6 @@ def _classified(stored: Stored, part: str) -> dict[str, float]:
 
 def image_scores(detector: Detector, net: nn.Module, pool: Pool) -> Tensor:
     """Return the scores of a pool's images (n,) by a detector that needs the network itself."""
-    rows = torch.arange(len(pool), device=pool.device).split(256)
-    return torch.cat([detector.score_images(net, pool.take(chunk)).cpu() for chunk in rows])
+    rows = torch.arange(len(pool), device=pool.device).split(WITH_GRADIENTS)
+    with torch.compiler.set_stance("force_eager"):  # compiling for these batches would cost more than it saves
+        return torch.cat([detector.score_images(net, pool.take(chunk)).cpu() for chunk in rows])

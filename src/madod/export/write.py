@@ -46,8 +46,9 @@ def export(model: Model, file: Path | str) -> bool:
         raise InputError(
             f"export needs packages that are not installed ({', '.join(missing)}): pip install 'madod[export]'"
         )
-    net = copy.deepcopy(model.net).cpu().eval()
-    program = converted(Answering(net, model.detector, model.threshold), model.card.shape, Answer._fields)
+    here = copy.copy(model)
+    here.net = copy.deepcopy(model.net).cpu().eval()  # a GPU rounds more than the two may differ
+    program = converted(Answering(here.net, model.detector, model.threshold), model.card.shape, Answer._fields)
     held = sum(value.const_value.nbytes for value in program.model.graph.initializers.values())
     if held > LIMIT:
         raise InputError(
@@ -56,7 +57,7 @@ def export(model: Model, file: Path | str) -> bool:
         )
     with whole(file) as part:
         part.write_bytes(described(program, model))
-        return check(part, model)
+        return check(part, here)
 
 
 def converted(answering: nn.Module, shape: tuple[int, int, int], names: Sequence[str]) -> Any:

@@ -3,10 +3,11 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 Work = Callable[..., dict[str, Tensor]]
 
@@ -28,7 +29,8 @@ class Recorded:
         self.turns: Counter[Shapes] = Counter()
         self.graph = torch.cuda.CUDAGraph()
         if rng is not None:
-            self.graph.register_generator_state(rng)
+            with torch.cuda.device(rng.device):  # where a recording keeps how far the generator is
+                self.graph.register_generator_state(rng)
         self.given: list[Tensor] = []
         self.outcome: dict[str, Tensor] = {}
 
@@ -39,7 +41,7 @@ class Recorded:
             if not self.given and self._warm(shapes(parts)):
                 self._record(work, given)
             if shapes(parts) != shapes(self.given):
-                return aside(work, *given)
+                return self._aside(work, given)
             for mine, part in zip(self.given, parts, strict=True):
                 mine.copy_(part)
             self.graph.replay()
@@ -56,6 +58,27 @@ class Recorded:
         with torch.cuda.graph(self.graph):
             self.outcome = work(*filled(given, iter(mine)))
         self.given = mine
+
+    def _aside(self, work: Work, given: tuple[Any, ...]) -> dict[str, Tensor]:
+        """Do the work on a stream beside the usual one, as a recording does."""
+        usual = torch.cuda.current_stream()
+        self._stream.wait_stream(usual)
+        with torch.cuda.stream(self._stream), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*capturable=True.*")  # an optimiser to be recorded later
+            outcome = work(*given)
+        usual.wait_stream(self._stream)
+        return outcome
+
+    @cached_property
+    def _stream(self) -> torch.cuda.Stream:
+        """One for all turns: memory that was used on a stream is kept for that stream."""
+        return torch.cuda.Stream()
+
+
+def forget(learner: nn.Module) -> None:
+    """Give back the memory that a learner's recorded step keeps to itself: it takes no more steps."""
+    vars(learner).pop("_recorded", None)
+    learner.zero_grad(set_to_none=True)  # gradients lie in that memory
 
 
 def shapes(parts: Iterable[Tensor]) -> Shapes:
@@ -80,14 +103,3 @@ def filled(nest: Any, others: Iterator[Tensor]) -> Any:
         return next(others)
     parts = [filled(part, others) for part in nest]
     return type(nest)(*parts) if hasattr(nest, "_fields") else type(nest)(parts)
-
-
-def aside(work: Work, *given: Any) -> dict[str, Tensor]:
-    """Do the work on a stream beside the usual one, as a recording does."""
-    usual, other = torch.cuda.current_stream(), torch.cuda.Stream()
-    other.wait_stream(usual)
-    with torch.cuda.stream(other), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*capturable=True.*")  # an optimiser to be recorded later
-        outcome = work(*given)
-    usual.wait_stream(other)
-    return outcome

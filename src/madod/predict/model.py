@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from madod.data.images import BadImage, Pixels
 from madod.detectors.base import Detector
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.evaluation.threshold import KEEP, threshold
 from madod.kinds import taken
+from madod.models.device import device_named
 from madod.predict import saved
 from madod.predict.card import Card, Checked
 from madod.predict.examine import Examined, examine
@@ -104,8 +105,11 @@ class Model:
         return self.threshold
 
     def to(self, device: torch.device | str) -> Self:
-        """Move the network to a device; answers stay on the CPU."""
-        self.net.to(device)
+        """Move the network to a device, such as "cuda", or "auto" for the GPU where there is one.
+
+        Answers stay on the CPU.
+        """
+        self.net.to(device_named(device))
         return self
 
     def predict(self, pictures: Picture | Iterable[Picture]) -> list[Prediction]:
@@ -181,9 +185,17 @@ class Model:
     def examine(self, pictures: Sequence[Pixels]) -> Examined:
         """Return all that the network says of uint8 pictures (c, h, w) at the model's size.
 
-        Where a number comes out as none, the picture is as unknown and the network as unsure as can be.
+        Where a number comes out as none, the picture is as unknown and the network as unsure as can be. Pictures that
+        do not fit into memory together, on a GPU that others use too, are looked at half by half.
         """
-        return examine(self.net, self.detector, pictures)
+        try:
+            return examine(self.net, self.detector, pictures)
+        except (MemoryError, RuntimeError) as error:
+            if len(pictures) < 2 or not is_out_of_memory(error):
+                raise
+        middle = len(pictures) // 2  # here, where the error no longer holds what did not fit
+        halves = self.examine(pictures[:middle]), self.examine(pictures[middle:])
+        return Examined(*(torch.cat(part) for part in zip(*halves, strict=True)))
 
     def judge(self, pictures: Sequence[Pixels]) -> tuple[Tensor, Tensor]:
         """Return probabilities (n, k) and unknown scores (n,) of uint8 pictures (c, h, w) at the model's size."""

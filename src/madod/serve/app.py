@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as AnyHTTPException
 
 from madod import __version__
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.predict import Model
 from madod.serve.about import about, thumbnail
 from madod.serve.answers import About, Answer, Health, Problem, Unreadable
@@ -46,7 +46,7 @@ def application(model: Model, limits: Limits, ready: Callable[[], None] = lambda
     app.exception_handler(InputError)(misled)
 
     @app.post(
-        "/predict", response_model=Answer, responses=problems(400, 408, 413, 415, 429) | NAMED, openapi_extra=BODY
+        "/predict", response_model=Answer, responses=problems(400, 408, 413, 415, 429, 503) | NAMED, openapi_extra=BODY
     )
     async def predict(request: Request, options: Annotated[Options, Query()]) -> Response:
         """Label pictures, and say of each whether it is known."""
@@ -55,6 +55,11 @@ def application(model: Model, limits: Limits, ready: Callable[[], None] = lambda
         service.active += 1
         try:
             return await answered(service, request, options)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            sentence = "there is not enough memory to look at a picture just now: come back in a while"
+            raise HTTPException(503, sentence, {"Retry-After": "10"}) from error
         finally:
             service.active -= 1
 

@@ -29,7 +29,7 @@ REFUSALS = {
     413: "more bytes or pictures than are allowed",
     415: "a content type that holds no pictures",
     422: "an option that cannot be, or no picture that can be read",
-    503: "pictures can no longer be decoded or judged",
+    503: "pictures cannot be decoded or judged, or not just now",
     429: "too many requests at once; Retry-After says when to come back",
 }
 

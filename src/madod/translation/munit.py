@@ -187,7 +187,7 @@ class Munit(nn.Module):
         order = held_out.sample(most)
         gaps, run = [], self.compute
         with torch.compiler.set_stance("force_eager"):  # these passes are few
-            for rows in order.split(at_once(held_out.take(order[:1]))):
+            for rows in order.split(at_once(held_out.take(order[: self.config.batch]))):
                 x = whole_quarters(held_out.take(rows) * 2 - 1)
                 same = run(self.decoder, run(self.content_encoder, x), run(self.style_encoder, x))
                 gaps.append((wide(same) - x).abs().mean((1, 2, 3)))
