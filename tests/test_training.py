@@ -320,7 +320,7 @@ def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path
     words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
              "--algorithm", "erm", "--steps", "4"]  # fmt: skip
 
-    def interrupted(folds):
+    def interrupted(folds, spec):
         """End between the check and the training."""
         raise KeyboardInterrupt
 
