@@ -12,7 +12,7 @@ from madod.data.images import BadImage
 from madod.errors import InputError
 from madod.predict import BATCH, load
 from madod.predict.card import sealed
-from madod.predict.gallery import MOST, spread
+from madod.predict.gallery import MOST, Gallery, spread
 from tests.predict.toy import CLASSES, DOMAINS, files, images, toy_model
 
 
@@ -31,6 +31,12 @@ def test_a_training_picture_is_most_like_itself():
     assert model.nearest(torch.rand(2, 128), k=0) == [[], []]
     with pytest.raises(InputError, match="128"):
         model.nearest(torch.rand(1, 7))
+
+
+def test_no_picture_is_more_like_another_than_like_itself():
+    features = torch.rand(400, 1280, generator=torch.Generator().manual_seed(0))
+    gallery = Gallery(torch.zeros(400, 3, 1, 1), features, *torch.zeros(2, 400))
+    assert float(gallery.nearest(features, k=1)[1].max()) == 1
 
 
 def test_pictures_in_any_form_find_what_they_resemble(tmp_path):

@@ -41,7 +41,7 @@ class Gallery(NamedTuple):
         if features.ndim != 2 or features.shape[1] != self.features.shape[1]:
             wanted = self.features.shape[1]
             raise InputError(f"features are (n, {wanted}) here, not {tuple(features.shape)}: take those of this model")
-        cosines = F.normalize(features.float(), dim=1) @ F.normalize(self.features, dim=1).T
+        cosines = (F.normalize(features.float(), dim=1) @ F.normalize(self.features, dim=1).T).clamp(-1, 1)  # rounded
         found = cosines.topk(min(max(k, 0), len(self.features)), dim=1)
         return found.indices, found.values
 
