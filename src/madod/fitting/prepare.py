@@ -13,7 +13,7 @@ from madod.benchmark.outcome import refuse_another
 from madod.benchmark.record import RunSpec, refuse_seed
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
-from madod.data.folder import refuse_size
+from madod.data.folder import recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
@@ -87,7 +87,7 @@ def prepare(
     _refuse_numbers(choice, seed, split_seed)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = RunSpec(
-        dataset=own.resolve().name if own else data,
+        dataset=recorded_as(own) if own else data,
         test_domain=wishes.test_domain,
         ood_classes=wishes.ood_classes,
         algorithm=algorithm,
