@@ -4,7 +4,7 @@ from madod.errors import InputError
 from madod.report.declared import detector_of
 from madod.report.frame import load_records
 from madod.report.significance import by_cell, comparisons
-from madod.report.tables import render, summary
+from madod.report.tables import render, summary, tables_of
 
 from .records import write_records
 from .test_tables import entry
@@ -39,6 +39,20 @@ def test_nothing_declared_is_nothing_shown_and_a_broken_file_is_named(tmp_path):
     (tmp_path / "detector.json").write_text("[]")
     with pytest.raises(InputError, match=r"detector\.json names no detectors"):
         load_records(tmp_path)
+
+
+def test_what_was_declared_is_shown_though_other_detectors_are_asked_for(tmp_path):
+    write_records(tmp_path, algorithms=("erm", "madod"))
+    (tmp_path / "detector.json").write_text('{"erm": "energy", "madod": {"pacs/photo": "msp", "": "ddu"}}')
+    frame = load_records(tmp_path)
+    everything = summary(frame)
+    (some,) = tables_of(frame, "summary", detectors=["msp"])
+    for method in ("ERM", "MADOD"):
+        assert [row.names[1] for row in some.rows if row.names[0] == method] == ["MSP", "declared beforehand"]
+        shown, whole = (entry(table, method, "declared beforehand", "PACS", "AUPR") for table in (some, everything))
+        assert (shown.value, shown.runs) == (whole.value, 24)
+    (compared,) = tables_of(frame, "significance", detectors=["msp"])
+    assert {row.names[3] for row in compared.rows} == {"any", "MSP", "declared beforehand"}
 
 
 def test_a_variant_has_a_declaration_of_its_own_before_that_of_its_algorithm(tmp_path):

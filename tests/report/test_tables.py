@@ -109,6 +109,18 @@ def test_missing_runs_are_shown_and_keep_a_row_out_of_the_ranking(tmp_path, rng)
     assert absent.printed == MISSING
 
 
+def test_a_part_of_the_runs_is_not_compared_with_the_papers_mean(tmp_path, rng):
+    write_records(tmp_path, algorithms=("madod",))
+    for number, name in enumerate(("photo", "sketch")):
+        found = measures(rng, 0.9, ("msp", "energy", "ddu"))
+        write(tmp_path / name, record("pacs", "mbdg", name, "person", number, found))
+    part = entry(summary(load_records(tmp_path)), "MBDG", "best of 3 *", "PACS", "AUROC")
+    assert (part.runs, part.of) == (2, 24)
+    assert part.paper is not None
+    assert part.difference is None
+    assert f"± {part.error:.1f} [{part.paper:.2f}] |" in render(tmp_path, form="markdown")
+
+
 def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
     write_records(tmp_path, algorithms=("erm",))
     done = [(folder.name, "erm") for folder in tmp_path.iterdir()]

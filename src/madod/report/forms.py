@@ -107,13 +107,12 @@ def written(tables: Sequence[Table], form: Form) -> str:
 
 
 def beside(item: Entry) -> str:
-    """Return what stands behind a number: its error, and the paper's number."""
-    if item.value is None:
-        return f" [{item.paper:.2f}{item.sign}]" if item.paper is not None else ""
+    """Return what stands behind a number: its error, and the paper's number, from which a whole row's may differ."""
     said = "" if item.error is None else f" ± {item.error:.1f}"
-    if item.difference is not None:
-        said += f" [{item.paper:.2f}{item.sign}, {signed(item.difference)}]"
-    return said
+    if item.paper is None:
+        return said
+    gap = "" if item.difference is None else f", {signed(item.difference)}"
+    return f"{said} [{item.paper:.2f}{item.sign}{gap}]"
 
 
 def _plain(item: Item) -> str:

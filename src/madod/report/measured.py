@@ -1,21 +1,25 @@
 """Means over runs: from a row a run and detector to a number a method, detector, dataset, domain and metric."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from madod.detectors import THREE
 from madod.report.declared import declared_rows
 from madod.report.frame import CELL, accuracy_alone
+from madod.report.order import beside
 from madod.report.paper import METRICS, printed
 
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
 
 
-def measured(frame: pd.DataFrame, *, by_domain: bool = False) -> pd.DataFrame:
+def measured(frame: pd.DataFrame, *, by_domain: bool = False, detectors: Sequence[str] = ()) -> pd.DataFrame:
     """Return value and standard error in percent, and the number of runs, by `KEYS`; domain is empty for the summary.
 
     Beside every detector by itself stand "declared", the one chosen beforehand, where one was; "mean", the mean over
     the paper's three run by run; and "best", the best of the three after the fact, metric by metric, as in the paper's
-    starred rows. A run without unknowns has its accuracy, under no detector.
+    starred rows. A run without unknowns has its accuracy, under no detector. Of many detectors some can be named; what
+    was declared stands beside them whichever it was.
     """
     tested = pd.concat([with_rows_beside(frame.dropna(subset=["detector"])), accuracy_alone(frame)], ignore_index=True)
     tested = tested.assign(domain=tested["test_domain"] if by_domain else "")
@@ -23,7 +27,8 @@ def measured(frame: pd.DataFrame, *, by_domain: bool = False) -> pd.DataFrame:
     found = long.groupby(KEYS, sort=False)["value"].agg(["mean", "sem", "size"]).reset_index()
     found = found.rename(columns={"mean": "value", "sem": "error", "size": "runs"})
     found[["value", "error"]] *= 100
-    return pd.concat([found, best_of_three(found)], ignore_index=True)
+    found = pd.concat([found, best_of_three(found)], ignore_index=True)
+    return found[found["detector"].isin(["", *detectors, *beside(detectors)])] if detectors else found
 
 
 def with_rows_beside(tested: pd.DataFrame) -> pd.DataFrame:

@@ -1,11 +1,17 @@
 """In which order datasets, domains, methods and detectors stand in a table: the paper's, then the alphabet's."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+from madod.detectors import THREE
 from madod.report.paper import printed
 
 BESIDE = ("declared", "mean", "best")
 """Rows that stand beside the detectors and are not ranked among them."""
+
+
+def beside(detectors: Collection[str]) -> tuple[str, ...]:
+    """Return which of them stand beside some detectors: the mean and best of the paper's three where all these are."""
+    return BESIDE if set(THREE) <= set(detectors) else BESIDE[:1]
 
 
 def in_order(names: Iterable[str], dataset: str | None = None) -> list[str]:

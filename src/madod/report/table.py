@@ -38,8 +38,8 @@ class Entry:
 
     @property
     def difference(self) -> float | None:
-        """Ours less the paper's."""
-        return None if self.value is None or self.paper is None else self.value - self.paper
+        """Ours less the paper's; None while runs are missing: the paper's mean is over all cells."""
+        return None if self.value is None or self.paper is None or not self.whole else self.value - self.paper
 
 
 Item = Entry | str

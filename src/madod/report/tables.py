@@ -63,7 +63,6 @@ def render(
                 f"no run was measured with {name!r}{nearest(name, there)}; there are: {seen}; detectors in the plan, "
                 "then bench run, or madod rescore for a single run add others"
             )
-    frame = frame[frame["detector"].isin(detectors)] if detectors else frame
     return written(tables_of(frame, shape, paper=paper, reference=reference, detectors=detectors), form)
 
 
@@ -84,23 +83,24 @@ def tables_of(
 ) -> list[Table]:
     """Return the tables of a shape; paired differences, by the detectors named, are the reference less the others."""
     if shape == "summary":
-        return [summary(frame, paper=paper)]
+        return [summary(frame, paper=paper, detectors=detectors)]
     if shape == "per-domain":
-        return per_domain(frame, paper=paper)
+        return per_domain(frame, paper=paper, detectors=detectors)
     return [comparisons(frame, reference, detectors)] if shape == "significance" else [statistics(frame)]
 
 
-def summary(frame: pd.DataFrame, *, paper: bool = True) -> Table:
+def summary(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str] = ()) -> Table:
     """Return a row a method and detector, three columns a dataset."""
     asked = asked_in(frame)
     heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
-    table = build("All unseen domains together", measured(frame), heads, base_rates(frame), asked, paper=paper)
+    found = measured(frame, detectors=detectors)
+    table = build("All unseen domains together", found, heads, base_rates(frame), asked, paper=paper)
     return replace(table, notes=(*table.notes, *mixed(frame), *usual(frame)))
 
 
-def per_domain(frame: pd.DataFrame, *, paper: bool = True) -> list[Table]:
+def per_domain(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str] = ()) -> list[Table]:
     """Return a table a dataset: a row a method and detector, three columns an unseen domain."""
-    found, rates = measured(frame, by_domain=True), base_rates(frame, by_domain=True)
+    found, rates = measured(frame, by_domain=True, detectors=detectors), base_rates(frame, by_domain=True)
     asked = asked_in(frame, by_domain=True)
     tables = []
     for name in in_order([*frame["dataset"], *(key[0] for key in asked)]):
@@ -168,7 +168,10 @@ def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group,
             f"guessing has the base rate as its AUPR, over cells: {', '.join(spans)}",
         )
     if numbers.beside:
-        yield f"behind or below a number: the paper's, then ours less the paper's; {UNKNOWN_CLASSES}"
+        yield (
+            "behind or below a number: the paper's, then ours less the paper's where no run is missing; "
+            f"{UNKNOWN_CLASSES}"
+        )
     yield from (f"{sign} {why}" for sign, why in numbers.signs.items())
 
 
