@@ -11,7 +11,7 @@ import sys
 import time
 import weakref
 from dataclasses import replace
-from multiprocessing import forkserver
+from multiprocessing import forkserver, get_all_start_methods
 from pathlib import Path
 
 import pytest
@@ -387,6 +387,39 @@ def test_ctrl_c_is_not_lost_while_workers_are_prepared(monkeypatch):
         prepare(1)
     assert reached
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+KILLED = """
+import time
+from multiprocessing import get_context
+
+from madod.benchmark.local import prepare
+
+
+def hold(pipe):
+    lock = get_context("forkserver").Lock()
+    pipe.send("held")
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    context = prepare(1)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=hold, args=(theirs,))
+    process.start()
+    assert ours.recv() == "held"
+    process.kill()
+    process.join()
+"""
+
+
+@pytest.mark.skipif("forkserver" not in get_all_start_methods(), reason="workers start in another way here")
+def test_what_a_killed_worker_held_is_cleared_away_without_a_word(tmp_path):
+    """The libraries that compile hold such locks, and workers are killed at the end of every sweep."""
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
 
 
 def test_a_detector_that_is_missing_is_added_without_training(tmp_path, monkeypatch):

@@ -42,15 +42,30 @@ def prepare(threads: int) -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([WORK])
-    from multiprocessing import forkserver, resource_tracker
+    from multiprocessing import forkserver
 
-    resource_tracker.ensure_running()  # which would open the mask again
+    _quiet_tracker()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is the sweep's to answer
     try:
         forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)  # one that came meanwhile comes now
     return context
+
+
+def _quiet_tracker() -> None:
+    """Start the process that clears away what workers leave behind; it need not report what a killed one left."""
+    from multiprocessing import resource_tracker
+
+    said = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [said, "ignore:resource_tracker"]))
+    try:
+        resource_tracker.ensure_running()  # now: with the workers it would open their signal mask again
+    finally:
+        if said is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = said
 
 
 class Local:
