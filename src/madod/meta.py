@@ -1,6 +1,6 @@
 """The inner loop of meta-learning, differentiable from end to end."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import Tensor
@@ -14,7 +14,28 @@ def step(params: Params, loss: Tensor, *, lr: float, first_order: bool = False) 
     With `first_order` the gradient counts as a constant, so that d theta' / d theta is the identity.
     """
     grads = torch.autograd.grad(loss, list(params.values()), create_graph=not first_order, retain_graph=True)
+    return _moved(params, grads, lr)
+
+
+def rehearse(params: Params, loss: Tensor, *, lr: float, first_order: bool = False) -> tuple[Params, Tensor]:
+    """Return theta' = theta - lr grad L(theta) and L, to be descended together with a loss at theta'.
+
+    With `first_order` the gradient g = grad L is at hand, and L is returned as L + <g, theta> - <g, theta>, g and all
+    but the middle term constant: the same value and gradient, without going through the network a second time.
+    """
+    if not first_order:
+        return step(params, loss, lr=lr), loss
+    grads = torch.autograd.grad(loss, list(params.values()))
+    plane = _flat(grads) @ _flat(params.values())
+    return _moved(params, grads, lr), loss.detach() + (plane - plane.detach())
+
+
+def _moved(params: Params, grads: Iterable[Tensor], lr: float) -> Params:
     return {name: value - lr * grad for (name, value), grad in zip(params.items(), grads, strict=True)}
+
+
+def _flat(tensors: Iterable[Tensor]) -> Tensor:
+    return torch.cat([tensor.flatten() for tensor in tensors])
 
 
 def adapt(

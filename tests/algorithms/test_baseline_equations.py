@@ -377,6 +377,23 @@ def test_virtual_step_of_a_quadratic():
         close(torch.autograd.grad(moved.sum(), theta["a"])[0], number([slope, slope]))
 
 
+def test_a_rehearsal_keeps_the_loss_and_its_gradient():
+    theta = {"a": number([1.0, 2.0]).requires_grad_(), "b": number(3.0).requires_grad_()}
+    both = list(theta.values())
+    for first_order in (True, False):
+        passes = []
+        loss = 3 * theta["a"].square().sum() * theta["b"]
+        loss.register_hook(passes.append)
+        expected = meta.step(theta, loss, lr=0.1, first_order=first_order)
+        moved, kept = meta.rehearse(theta, loss, lr=0.1, first_order=first_order)
+        assert kept == loss
+        for name, value in moved.items():
+            close(value, expected[name])
+        passes.clear()
+        close(torch.autograd.grad(kept, both, retain_graph=True)[0], number([18.0, 36.0]))
+        assert bool(passes) != first_order  # the way back to theta is not gone a second time
+
+
 def test_scone_losses():
     lse, slope, offset = randn(6), number(-0.7), number(0.3)
     sigma = [1 / (1 + math.exp(-(-0.7 * v + 0.3))) for v in lse.tolist()]

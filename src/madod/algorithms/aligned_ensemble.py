@@ -52,6 +52,7 @@ class AlignedConfig(BaseConfig):
 class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
+    compile_from = 1000
     falls = (0.7, 0.9)
     own_score = True
     Config = AlignedConfig

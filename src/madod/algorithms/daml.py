@@ -1,5 +1,6 @@
 """DAML: one network a domain, taught by mixtures of domains and by each other, rehearsed where they are strangers."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from madod.algorithms.domain_mixtures import mixture_risk
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
 from madod.equations import mutual_distillation, risk_table
-from madod.meta import Params, step
+from madod.meta import Params, rehearse
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.models.optimizers import sgd
@@ -60,11 +61,17 @@ class DamlConfig(BaseConfig):
 class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
+    compile_from = 700
     falls = (0.8,)
     own_score = True
     Config = DamlConfig
     config: DamlConfig
     net: Ensemble
+
+    @classmethod
+    def compiling_pays(cls, config: DamlConfig) -> float:
+        """Return how many steps it takes; compiled passes are differentiated once, so that second order never does."""
+        return cls.compile_from if config.first_order else math.inf
 
     @classmethod
     def shell(cls, setting: Setting) -> Ensemble:
@@ -82,7 +89,7 @@ class DAML(Algorithm):
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
         train = self.train_loss(views(self.net, theta, seen.x), seen.y)
-        moved = step(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        moved, train = rehearse(theta, train, lr=how.inner_lr, first_order=how.first_order)
         meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)
         return {"loss": train + meta, "train": train, "meta": meta}
 

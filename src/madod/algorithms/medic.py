@@ -16,7 +16,7 @@ from torch.nn.utils import skip_init
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
-from madod.meta import Params, step
+from madod.meta import Params, rehearse
 from madod.models.classifier import Classifier, Outputs, Setting
 from madod.models.optimizers import sgd
 from madod.search import Above, Between, LogUniform
@@ -136,7 +136,7 @@ class MEDIC(Algorithm):
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.named_parameters() if value.requires_grad}
         train = self.forward(seen)
-        moved = step(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        moved, train = rehearse(theta, train, lr=how.inner_lr, first_order=how.first_order)
         meta = functional_call(self, moved, (fresh,))
         return {"loss": train + meta, "train": train, "meta": meta}
 
