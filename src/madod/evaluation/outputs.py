@@ -43,9 +43,10 @@ def save_outputs(file: Path, stored: Stored) -> None:
 
 def load_outputs(file: Path) -> Stored:
     """Read what `save_outputs` wrote."""
+    again = f"move {file.parent} away and do the run once more"
     if not file.exists():
-        raise InputError(f"there is no {file}, which detectors are measured from: run it again in a fresh folder")
-    tensors, _ = read_tensors(file, remedy="run it again in a fresh folder")
+        raise InputError(f"there is no {file}, which detectors are measured from: {again}")
+    tensors, _ = read_tensors(file, remedy=again)
     parts = [name.removesuffix(".y") for name in tensors if name.endswith(".y")]
     outputs = {
         part: Outputs(tensors[f"{part}.features"], tensors[f"{part}.logits"], tensors.get(f"{part}.own"))
