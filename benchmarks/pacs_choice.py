@@ -105,14 +105,14 @@ SETTINGS = {
     "IRM, penalty 10": Trial("irm", 1200, {"penalty": 10.0}),
     "IRM, penalty 1": Trial("irm", 1200, {"penalty": 1.0}),
     "Mixup": Trial("mixup", 1200, {}),
-    "MBDG": Trial("mbdg", 1200, {}),
+    "MBDG": Trial("mbdg", 600, {}),
     "MMD": Trial("mmd", 1200, {}),
     "CORAL": Trial("coral", 1200, {}),
-    "DAML": Trial("daml", 1200, {}),
+    "DAML": Trial("daml", 270, {}),
     "MEDIC": Trial("medic", 1200, {}),
-    "SCONE": Trial("scone", 1200, {}),
-    "EDir-MMD": Trial("edir_mmd", 1200, {}),
-    "EDst-MMD": Trial("edst_mmd", 1200, {}),
+    "SCONE": Trial("scone", 600, {}),
+    "EDir-MMD": Trial("edir_mmd", 400, {}),
+    "EDst-MMD": Trial("edst_mmd", 400, {}),
 }
 METHODS = tuple(dict.fromkeys(("madod", *(trial.algorithm for trial in SETTINGS.values()))))
 
