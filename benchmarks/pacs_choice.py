@@ -109,10 +109,14 @@ SETTINGS = {
     "MMD": Trial("mmd", 1200, {}),
     "CORAL": Trial("coral", 1200, {}),
     "DAML": Trial("daml", 270, {}),
+    "DAML, lr 3e-3": Trial("daml", 270, {"lr": 3e-3}),
     "MEDIC": Trial("medic", 1200, {}),
+    "MEDIC, lr 1e-3": Trial("medic", 1200, {"lr": 1e-3}),
     "SCONE": Trial("scone", 600, {}),
     "EDir-MMD": Trial("edir_mmd", 400, {}),
+    "EDir-MMD, lr 3e-3": Trial("edir_mmd", 400, {"lr": 3e-3}),
     "EDst-MMD": Trial("edst_mmd", 400, {}),
+    "EDst-MMD, lr 3e-3": Trial("edst_mmd", 400, {"lr": 3e-3}),
 }
 METHODS = tuple(dict.fromkeys(("madod", *(trial.algorithm for trial in SETTINGS.values()))))
 
