@@ -14,7 +14,7 @@ from madod.data.split import split
 from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.evaluation.evaluate import evaluate, evaluate_stored
-from madod.evaluation.outputs import load_outputs, save_outputs
+from madod.evaluation.outputs import Stored, load_outputs, save_outputs
 from madod.evaluation.threshold import KEEP
 from madod.models.backbones import build
 from madod.predict import Checked, load
@@ -39,6 +39,41 @@ def test_stored_outputs_give_the_same_numbers_for_every_detector(parts, net, tmp
     assert again.metrics == whole.metrics
     assert again.thresholds == whole.thresholds
     assert set(STORABLE) <= set(again.metrics)
+
+
+HEAVY = {"ddu", "knn", "mahalanobis", "rmds", "vim"}
+CUDA = torch.device("cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_gives_the_same_numbers(parts, net):
+    stored = evaluate(net, parts, ["msp"]).stored
+    here, there = evaluate_stored(stored, STORABLE), evaluate_stored(stored, STORABLE, CUDA)
+    for name in STORABLE:
+        torch.testing.assert_close(there.scores[name], here.scores[name], rtol=1e-6, atol=1e-6)
+        assert there.thresholds[name] == pytest.approx(here.thresholds[name], rel=1e-6)
+        assert all(value.device.type == "cpu" for value in there.detectors[name].state().values())
+
+
+def test_detectors_that_are_worth_it_and_no_others_compute_on_a_gpu(parts, net, monkeypatch):
+    stored, moved = evaluate(net, parts, ["msp"]).stored, []
+    monkeypatch.setattr(Stored, "to", lambda self, device: moved.append(device) or self)
+    there = evaluate_stored(stored, STORABLE, CUDA)
+    assert moved == [CUDA] * len(HEAVY)
+    assert {name for name in STORABLE if DETECTORS[name].heavy} == HEAVY
+    assert there.metrics == evaluate_stored(stored, STORABLE).metrics
+
+
+def test_a_gpu_whose_memory_ran_out_is_done_without(parts, net, monkeypatch, caplog):
+    stored = evaluate(net, parts, ["msp"]).stored
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Stored, "to", full)
+    there = evaluate_stored(stored, ["ddu"], CUDA)
+    assert there.metrics == evaluate_stored(stored, ["ddu"]).metrics
+    assert "fitting ddu on the CPU, since the GPU's memory ran out" in caplog.text
 
 
 def test_odin_is_measured_with_the_network_and_refused_without(parts, net):

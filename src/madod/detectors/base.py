@@ -34,6 +34,8 @@ class Detector(ABC):
     name: ClassVar[str]
     needs_model: ClassVar[bool] = False
     """Whether the score needs the network itself, not only its stored outputs; then only `score_images` gives it."""
+    heavy: ClassVar[bool] = False
+    """Whether it is worth a GPU where there is one; then `fit` and `score` compute where what they are given is."""
     needs_own: ClassVar[bool] = False
     """Whether it is nothing but the method's own score, which most methods have not."""
 

@@ -23,6 +23,7 @@ class DDU(Detector):
     A `ridge` replaces the shrinkage by S_k + ridge I; 0.1 is the authors' released value.
     """
 
+    heavy = True
     mean_: Tensor
     factor_: Tensor
 

@@ -16,6 +16,7 @@ class KNN(Detector):
     K is at most the size of the smallest class, since beyond it a known image's K-th neighbour is of another class.
     """
 
+    heavy = True
     bank_: Tensor
     neighbours_: Tensor
 

@@ -17,6 +17,7 @@ class Mahalanobis(Detector):
     Where S is singular it is shrunk to a scaled identity with the oracle-approximating intensity [Chen et al. 2010].
     """
 
+    heavy = True
     mean_: Tensor
     factor_: Tensor
 

@@ -17,6 +17,7 @@ class RMDS(Detector):
     A singular covariance is shrunk to a scaled identity with the oracle-approximating intensity [Chen et al. 2010].
     """
 
+    heavy = True
     mean_: Tensor
     factor_: Tensor
     overall_mean_: Tensor

@@ -25,6 +25,7 @@ class ViM(Detector):
     that few images do no harm. The absolute value keeps higher = more unknown where all logits are negative.
     """
 
+    heavy = True
     origin_: Tensor
     principal_: Tensor
     scale_: Tensor

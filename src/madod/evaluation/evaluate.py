@@ -1,5 +1,6 @@
 """From a trained network and a split to every number that is reported."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,12 +11,15 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.detectors.base import DETECTORS, Detector, Fit
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.evaluation.metrics import classification, detection
 from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
 from madod.models.classifier import Outputs
 
+log = logging.getLogger(__name__)
+
+CPU = torch.device("cpu")
 WITH_GRADIENTS = 64
 """Images that go at once through a network whose gradients are asked for: they take the memory of a training step."""
 
@@ -51,7 +55,7 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluati
     )
     own = ("own",) if stored.outputs["val"].own is not None else ()
     plain = [name for name in dict.fromkeys((*detectors, *own)) if not DETECTORS[name].needs_model]
-    result = evaluate_stored(stored, plain)
+    result = evaluate_stored(stored, plain, split.source.device)
     for name in (name for name in detectors if DETECTORS[name].needs_model):
         detector = _fitted(name, stored)
         scored = {part: pool for part, pool in pools.items() if part != "source"}
@@ -59,17 +63,38 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluati
     return result
 
 
-def evaluate_stored(stored: Stored, detectors: Sequence[str]) -> Evaluation:
-    """Do the same from stored outputs, without the model; a detector that needs the model refuses."""
-    outputs, y = stored.outputs, stored.y
+def evaluate_stored(stored: Stored, detectors: Sequence[str], device: torch.device = CPU) -> Evaluation:
+    """Do the same from stored outputs, without the model; a detector that needs the model refuses.
+
+    Those that are worth it compute on a GPU, if that is the device; what comes out is on the CPU.
+    """
     metrics: dict[str, Any] = {"val_accuracy": _classified(stored, "val")["accuracy"]}
-    if "target" in outputs:
+    if "target" in stored.outputs:
         metrics |= _classified(stored, "target")
     result = Evaluation(metrics, {}, {}, {}, {}, stored)
     for name in detectors:
-        detector = _fitted(name, stored)
-        _measure(result, name, detector, {part: detector.score(outputs[part]) for part in y if part != "source"})
+        _measure(result, name, *_scored_on(device, name, stored))
     return result
+
+
+def _scored_on(device: torch.device, name: str, stored: Stored) -> tuple[Detector, dict[str, Tensor]]:
+    """Do `_scored` on a device, where that is a GPU with memory enough and the detector is worth it."""
+    if device.type == "cuda" and DETECTORS[name].heavy:
+        try:
+            detector, scores = _scored(name, stored.to(device))
+            home = {key: value.cpu() for key, value in detector.state().items()}
+            return detector.load_state(home), {part: found.cpu() for part, found in scores.items()}
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+            log.warning("fitting %s on the CPU, since the GPU's memory ran out", name)
+    return _scored(name, stored)
+
+
+def _scored(name: str, stored: Stored) -> tuple[Detector, dict[str, Tensor]]:
+    """Return a fitted detector, and its scores of every part but the source."""
+    detector = _fitted(name, stored)
+    return detector, {part: detector.score(found) for part, found in stored.outputs.items() if part != "source"}
 
 
 def known(stored: Stored) -> Fit:

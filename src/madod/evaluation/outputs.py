@@ -20,6 +20,15 @@ class Stored(NamedTuple):
     weight: Tensor
     bias: Tensor
 
+    def to(self, device: torch.device) -> "Stored":
+        """Return the same on a device."""
+        outputs = {
+            part: Outputs(features.to(device), logits.to(device), own if own is None else own.to(device))
+            for part, (features, logits, own) in self.outputs.items()
+        }
+        y = {part: labels.to(device) for part, labels in self.y.items()}
+        return Stored(outputs, y, self.weight.to(device), self.bias.to(device))
+
 
 @torch.no_grad()
 def extract(net: nn.Module, pool: Pool, batch: int = 256) -> Outputs:
