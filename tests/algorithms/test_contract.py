@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.run import hparams
@@ -238,7 +239,7 @@ def test_what_may_be_compiled_is_compiled_seldom_and_takes_the_same_steps(name):
 
         def backend(graph, inputs, graphs=graphs):
             graphs.append(graph)
-            return aot_autograd(fw_compiler=lambda each, _: each)(graph, inputs)
+            return aot_autograd(fw_compiler=lambda each, _: make_boxed_func(each))(graph, inputs)
 
         algorithm = toy_algorithm(name)
         nets = [net for net in algorithm.net.modules() if isinstance(net, Classifier)]

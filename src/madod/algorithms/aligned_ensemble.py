@@ -35,7 +35,7 @@ def alignment(features: Tensor) -> Tensor:
 class AlignedConfig(BaseConfig):
     """The published setting; the ranges are ours, about the published values."""
 
-    lr: Annotated[float, LogUniform(10**-3.5, 10**-2.5)] = 1e-3
+    lr: Annotated[float, LogUniform(10**-4, 10**-2.5)] = 1e-3
     """Learning rate of SGD, a tenth of it after 70 % and a hundredth after 90 % of the steps."""
     weight_decay: Annotated[float, LogUniform(10**-6, 10**-2)] = 5e-4
     """Weight decay of SGD."""

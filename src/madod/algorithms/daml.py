@@ -27,7 +27,7 @@ from madod.tasks import Batch, minibatches
 class DamlConfig(BaseConfig):
     """The published setting for PACS; the ranges are ours, about the published values."""
 
-    lr: Annotated[float, LogUniform(10**-3.5, 10**-2.5)] = 1e-3
+    lr: Annotated[float, LogUniform(10**-4, 10**-2.5)] = 1e-3
     """Learning rate of SGD, a tenth of it in the last fifth of the steps."""
     weight_decay: Annotated[float, LogUniform(10**-6, 10**-2)] = 1e-4
     """Weight decay of SGD."""
@@ -35,7 +35,7 @@ class DamlConfig(BaseConfig):
     """Images of every source domain in a minibatch."""
     momentum: Annotated[float, Between(0, 1)] = 0.9
     """Momentum of SGD."""
-    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5), Above(0)] = 0.01
+    inner_lr: Annotated[float, LogUniform(10**-3, 10**-1.5), Above(0)] = 0.01
     """Learning rate of the virtual step."""
     first_order: bool = True
     """Leave out the derivative through the virtual step's gradient."""

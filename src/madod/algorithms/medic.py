@@ -48,7 +48,7 @@ class MedicConfig(BaseConfig):
     """Images in each of the six batches of a step."""
     momentum: Annotated[float, Between(0, 1)] = 0.9
     """Momentum of SGD."""
-    inner_lr: Annotated[float, LogUniform(10**-2.5, 10**-1.5), Above(0)] = 0.01
+    inner_lr: Annotated[float, LogUniform(10**-3, 10**-1.5), Above(0)] = 0.01
     """Learning rate of the virtual step."""
     first_order: bool = False
     """Leave out the derivative through the virtual step's gradient."""
