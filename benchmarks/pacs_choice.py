@@ -121,8 +121,9 @@ SETTINGS = {
     "EDst-MMD, lr 1e-4": Trial("edst_mmd", 400, {"lr": 1e-4}),
 }
 """What is on offer. The published rates of SGD of DAML, MEDIC, EDir-MMD and EDst-MMD, made for networks with live batch
-norm, are not: on this one, where it is frozen, they end within some fifteen steps at chance or at weights that are no
-numbers. SCONE trains by risk in its warm start alone: it gets more of it here, and its mean weights some of it."""
+norm, are not: on this one, where it is frozen, they ended within some fifteen steps at chance or at weights that are no
+numbers (docs/fidelity.md). SCONE trains by risk in its warm start alone: it gets more of it here, and its mean weights
+some of it."""
 METHODS = tuple(dict.fromkeys(("madod", *(trial.algorithm for trial in SETTINGS.values()))))
 
 

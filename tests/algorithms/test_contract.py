@@ -254,7 +254,7 @@ def test_what_may_be_compiled_is_compiled_seldom_and_takes_the_same_steps(name):
         trained.append(torch.cat([value.flatten() for value in algorithm.net.state_dict().values()]))
     often = {"scone": 2, "daml": 2}  # batches of the warm start and later ones; weights and virtual weights
     assert len(graphs) == often.get(name, 1)
-    torch.testing.assert_close(*trained, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*trained)
 
 
 @everyone

@@ -64,7 +64,7 @@ def test_detectors_that_are_worth_it_and_no_others_compute_on_a_gpu(parts, net, 
     assert there.metrics == evaluate_stored(stored, STORABLE).metrics
 
 
-def test_a_gpu_whose_memory_ran_out_is_done_without(parts, net, monkeypatch, caplog):
+def test_a_gpu_that_cannot_is_done_without(parts, net, monkeypatch, caplog):
     stored = evaluate(net, parts, ["msp"]).stored
 
     def full(*_):
@@ -73,7 +73,7 @@ def test_a_gpu_whose_memory_ran_out_is_done_without(parts, net, monkeypatch, cap
     monkeypatch.setattr(Stored, "to", full)
     there = evaluate_stored(stored, ["ddu"], CUDA)
     assert there.metrics == evaluate_stored(stored, ["ddu"]).metrics
-    assert "fitting ddu on the CPU, since the GPU's memory ran out" in caplog.text
+    assert "fitting ddu on the CPU, since the GPU could not: CUDA out of memory" in caplog.text
 
 
 def test_odin_is_measured_with_the_network_and_refused_without(parts, net):

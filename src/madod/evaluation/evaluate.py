@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.detectors.base import DETECTORS, Detector, Fit
-from madod.errors import InputError, is_out_of_memory
+from madod.errors import InputError
 from madod.evaluation.metrics import classification, detection
 from madod.evaluation.outputs import Stored, extract
 from madod.evaluation.threshold import threshold
@@ -78,16 +78,14 @@ def evaluate_stored(stored: Stored, detectors: Sequence[str], device: torch.devi
 
 
 def _scored_on(device: torch.device, name: str, stored: Stored) -> tuple[Detector, dict[str, Tensor]]:
-    """Do `_scored` on a device, where that is a GPU with memory enough and the detector is worth it."""
+    """Do `_scored` on a device, where that is a GPU that can and the detector is worth it."""
     if device.type == "cuda" and DETECTORS[name].heavy:
         try:
             detector, scores = _scored(name, stored.to(device))
             home = {key: value.cpu() for key, value in detector.state().items()}
             return detector.load_state(home), {part: found.cpu() for part, found in scores.items()}
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-            log.warning("fitting %s on the CPU, since the GPU's memory ran out", name)
+        except RuntimeError as error:  # of memory, or of its libraries; a fault of the detector's own comes again below
+            log.warning("fitting %s on the CPU, since the GPU could not: %s", name, str(error).partition("\n")[0])
     return _scored(name, stored)
 
 

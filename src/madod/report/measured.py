@@ -7,7 +7,7 @@ import pandas as pd
 from madod.detectors import THREE
 from madod.report.declared import declared_rows
 from madod.report.frame import CELL, accuracy_alone
-from madod.report.order import beside
+from madod.report.order import standing_beside
 from madod.report.paper import METRICS, printed
 
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
@@ -28,7 +28,7 @@ def measured(frame: pd.DataFrame, *, by_domain: bool = False, detectors: Sequenc
     found = found.rename(columns={"mean": "value", "sem": "error", "size": "runs"})
     found[["value", "error"]] *= 100
     found = pd.concat([found, best_of_three(found)], ignore_index=True)
-    return found[found["detector"].isin(["", *detectors, *beside(detectors)])] if detectors else found
+    return found[found["detector"].isin(["", *detectors, *standing_beside(detectors)])] if detectors else found
 
 
 def with_rows_beside(tested: pd.DataFrame) -> pd.DataFrame:

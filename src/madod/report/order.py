@@ -9,7 +9,7 @@ BESIDE = ("declared", "mean", "best")
 """Rows that stand beside the detectors and are not ranked among them."""
 
 
-def beside(detectors: Collection[str]) -> tuple[str, ...]:
+def standing_beside(detectors: Collection[str]) -> tuple[str, ...]:
     """Return which of them stand beside some detectors: the mean and best of the paper's three where all these are."""
     return BESIDE if set(THREE) <= set(detectors) else BESIDE[:1]
 

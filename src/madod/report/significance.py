@@ -12,7 +12,7 @@ from madod.detectors import THREE
 from madod.report import words
 from madod.report.frame import PLACE
 from madod.report.measured import with_rows_beside
-from madod.report.order import beside, detectors_in_order, methods_in_order
+from madod.report.order import detectors_in_order, methods_in_order, standing_beside
 from madod.report.table import MISSING, Row, Table, signed
 
 LEVEL = 0.95
@@ -90,7 +90,7 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequ
     found: dict[tuple[str, str, str, str], Comparison] = {}
     there = detectors_in_order(frame["detector"].dropna())
     compared = [name for name in there if name in (detectors or THREE)] or there
-    pairs = ((metric, name) for metric in ("auroc", "aupr") for name in (*compared, *beside(compared)))
+    pairs = ((metric, name) for metric in ("auroc", "aupr") for name in (*compared, *standing_beside(compared)))
     wide = {("accuracy", ""): right, **{pair: wide_cells(cells, *pair) for pair in pairs}}
     datasets = list(dict.fromkeys(right.index.get_level_values("dataset")))
     for dataset in [*datasets, *(["all"] if len(datasets) > 1 else [])]:
