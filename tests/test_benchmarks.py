@@ -238,10 +238,14 @@ def test_the_plans_of_pacs_run_what_was_chosen():
         ("tsne", {"madod"}, ["photo"], ["person"]),
     ):
         plan, _ = load_plan(home / "plans" / f"{file}.toml")
-        planned = [(block, *cell) for block in plan.datasets for cell in product(block.test_domains, block.unknown)]
-        assert {tuple(cell) for _, *cell in planned} == set(product(unseen, hidden))
-        for (block, *cell), method in product(planned, methods & set(plan.algorithms)):
-            trial = choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]]
+        (whole,) = plan.datasets
+        planned = list(product(whole.test_domains, whole.unknown))
+        assert set(planned) == set(product(unseen, hidden))
+        for cell, method in product(planned, methods & set(plan.algorithms)):
+            trial, block = (
+                choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]],
+                whole.at(cell[0], cell[1:]),
+            )
             given = {**plan.hparams.get(method, {}), **block.hparams.get(method, {})}
             steps = block.lengths.get(method, block.steps)
             wanted = trial.given | {"average": 0.5}

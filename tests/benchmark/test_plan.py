@@ -47,6 +47,18 @@ WRONG = {
     'steps = 60|pretrained = "nowhere.pth"': (11, "no file of weights 'nowhere.pth'", "as --root"),
     'steps = 60|pretrained = "resnet5"': (11, "no file of weights 'resnet5'", "mean 'resnet50'"),
     "steps = 60|[datasets.hparams.madod]\nlrr = 1e-3": (12, "madod has no hyper-parameter 'lrr'", "did you mean 'lr'?"),
+    'steps = 60|[[datasets.exceptions]]\ntest_domains = ["noen"]\nlengths.erm = 9': (
+        12,
+        "tested in 'noen'",
+        "mean 'neon'",
+    ),
+    'steps = 60|[[datasets.exceptions]]\ntest_domains = ["ink"]\nlengths.erm = 9': (12, "tested in 'ink'", "have neon"),
+    'steps = 60|[[datasets.exceptions]]\nlengths.erm = 9\nunknown = ["5"]': (13, "'5' is unknown in no run", "are 4"),
+    'steps = 60|[[datasets.exceptions]]\ntest_domains = ["neon"]': (11, "change nothing", "add hparams.ALGORITHM"),
+    "steps = 60|[[datasets.exceptions]]\nlengths.erm = 0": (12, "erm cannot be 0", "1 or more"),
+    "steps = 60|[[datasets.exceptions]]\nlengths.emr = 9": (12, "no algorithm 'emr'", "did you mean 'erm'?"),
+    "steps = 60|[[datasets.exceptions]]\nhparams.madod.lrr = 1": (12, "no hyper-parameter 'lrr'", "did you mean 'lr'?"),
+    "steps = 60|[[datasets.exceptions]]\nsteps = 9": (12, "no key 'steps'", "there are: test_domains, unknown"),
     "seeds = [0, 1]|seeds = [0, -1]": (4, "seeds cannot be -1", "give 0 to"),
     "seeds = [0, 1]|seeds = [0, 9007199254740992]": (4, "seeds cannot be 9007199254740992", "0 to 9007199254740991"),
     "seeds = [0, 1]|split_seed = -1": (4, "split_seed cannot be -1", "give 0 to"),
@@ -269,6 +281,45 @@ def test_an_algorithm_may_have_a_length_of_its_own_on_a_dataset_and_a_variant_on
     for plan, length in ((text, 30), (text.replace('algorithm = "madod"', 'algorithm = "madod"\nsteps = 7'), 7)):
         _, jobs = expand(written(tmp_path, plan), None)
         assert {(job.spec.algorithm, job.spec.steps) for job in jobs} == {("erm", 60), ("madod", length)}
+
+
+EXCEPTIONS = """
+[[datasets.exceptions]]
+test_domains = ["ink"]
+lengths.erm = 30
+hparams.madod = { lr = 0.5, margin = 3 }
+[[datasets.exceptions]]
+unknown = [["5", "4"]]
+lengths.erm = 20
+hparams.madod.lr = 0.25
+"""
+
+
+def test_cells_may_be_exceptions_and_the_last_that_holds_has_the_last_word(tmp_path):
+    text = MINI.replace('["neon"]', '["neon", "ink"]').replace('unknown = ["4"]', 'unknown = ["4", ["4", "5"]]')
+    text = text.replace("steps = 60", "steps = 60\nlengths.madod = 7\nhparams.madod.shots = 3\n" + EXCEPTIONS)
+    specs = [job.spec for job in expand(written(tmp_path, text), None)[1]]
+    lengths = {(s.test_domain, s.ood_classes): s.steps for s in specs if s.algorithm == "erm"}
+    assert lengths == {("neon", ("4",)): 60, ("neon", ("4", "5")): 20, ("ink", ("4",)): 30, ("ink", ("4", "5")): 20}
+    usual = hparams("madod")["lr"]
+    rates = {(s.test_domain, s.ood_classes): s.hparams["lr"] for s in specs if s.algorithm == "madod"}
+    assert rates == {
+        ("neon", ("4",)): usual,
+        ("neon", ("4", "5")): 0.25,
+        ("ink", ("4",)): 0.5,
+        ("ink", ("4", "5")): 0.25,
+    }
+    shared = {(s.steps, s.hparams["shots"], s.hparams["margin"]) for s in specs if s.algorithm == "madod"}
+    assert shared == {(7, 3, 0.0)}  # a variant's own margin comes after every exception
+
+
+def test_the_folds_of_a_cell_are_run_as_the_cell_is(tmp_path):
+    text = MINI.replace('["neon"]', '["neon", "ink"]').replace("seeds", 'selection = "leave_one_domain_out"\nseeds')
+    text = text.replace("steps = 60", "steps = 60\n[[datasets.exceptions]]\ntest_domains = ['ink']\nlengths.erm = 30")
+    agenda, jobs = expand(written(tmp_path, text), None)
+    steps = {job.folder: job.spec.steps for job in jobs if job.spec.algorithm == "erm"}
+    found = {(e.cell.test_domain, e.fold is None, steps[e.folder]) for e in agenda.entries if e.folder in steps}
+    assert found == {("neon", True, 60), ("neon", False, 60), ("ink", True, 30), ("ink", False, 30)}
 
 
 def test_a_variant_may_compute_in_another_precision(tmp_path):

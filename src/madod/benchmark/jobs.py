@@ -1,9 +1,10 @@
 """From a plan to the runs that it asks for."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +13,10 @@ import numpy as np
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
 from madod.benchmark.generator import plain
-from madod.benchmark.plan import DatasetPlan, Plan, Variant
+from madod.benchmark.plan import DatasetPlan, Plan, Variant, together
 from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
-from madod.benchmark.toml import Toml
+from madod.benchmark.toml import Keys, Toml
 from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
 from madod.benchmark.words import check_cells, load_plan
@@ -86,6 +87,15 @@ class Stage(NamedTuple):
     file: str
     """The pretrained weights as a worker can find them."""
 
+    @property
+    def unseen(self) -> Sequence[str]:
+        """The unseen domains of its runs."""
+        return self.names.domains if self.entry.test_domains == "all" else self.entry.test_domains
+
+    def unknown(self, seeds: Sequence[int]) -> dict[int, list[tuple[str, ...]]]:
+        """Return by seed the classes that are unknown in each of its runs."""
+        return unknown_of(self.entry.unknown, self.names.units, seeds)
+
 
 def opened(
     name: str, size: int | None, skip_bad: bool, *, root: Path | None = None, cache: Path | None = None
@@ -106,6 +116,7 @@ def expand(
     asked: dict[tuple[object, ...], int] = {}
     for k, dataset in enumerate(plan.datasets):
         stage = _stage(dataset, toml, k, root, open_, cache)
+        _refuse_idle(plan, stage, toml, k)
         name, folder = called(dataset), own_folder(dataset.name)
         home = folder.resolve() if folder else None
         if lies.setdefault(name, home) != home:
@@ -153,6 +164,26 @@ def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_:
         return Stage(entry, names, _weights(file, root, cache), file)
 
 
+def _refuse_idle(plan: Plan, stage: Stage, toml: Toml, place: int) -> None:
+    """Refuse exceptions that no run of the dataset meets, or that change nothing."""
+    groups = [set(group) for group in chain.from_iterable(stage.unknown(plan.seeds).values())]
+    for k, other in enumerate(stage.entry.exceptions):
+        at: Keys = ("datasets", place, "exceptions", k)
+        for domain in other.test_domains:
+            if domain not in stage.unseen:
+                there = f"{nearest(domain, tuple(stage.unseen))}; they have {', '.join(stage.unseen)}"
+                raise toml.refusal(
+                    (*at, "test_domains"), f"no run of the dataset is tested in {domain!r}{there}", domain
+                )
+        for group in together(other.unknown):
+            if set(group) not in groups:
+                there = ", ".join(dict.fromkeys("+".join(sorted(names)) for names in groups))
+                said = f"{'+'.join(group)!r} is unknown in no run of the dataset; there are {there}"
+                raise toml.refusal((*at, "unknown"), said, group[0])
+        if not other.lengths and not other.hparams:
+            raise toml.refusal(at, "these exceptions change nothing: add hparams.ALGORITHM or lengths.ALGORITHM")
+
+
 def _weights(file: str, root: Path | None, cache: Path | None) -> Weights | None:
     """Return pretrained weights; a file that is not at hand may lie under a root that was not named."""
     try:
@@ -195,21 +226,18 @@ def takes(name: str, word: str) -> bool:
 
 def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, Job]]:
     """Yield the runs of one variant on one dataset, those of selection after those that are compared."""
-    known, entry = stage.names, stage.entry
-    unknown = unknown_of(entry.unknown, known.units, plan.seeds)
-    domains = known.domains if entry.test_domains == "all" else entry.test_domains
-    name = called(entry)
+    domains, unknown = stage.unseen, stage.unknown(plan.seeds)
+    name = called(stage.entry)
     for draw in range(plan.draws):
-        blank = _blank(plan, stage, variant, draw, name)
-        _refuse_plain(blank, entry)
         for domain in domains:
-            for seed in plan.seeds:
-                for group in unknown[seed]:
-                    spec = replace(blank, test_domain=domain, ood_classes=group, seed=seed)
-                    yield _pair(plan, stage, Entry(variant.label, Cell(name, domain, group), draw, seed, spec.id), spec)
+            for seed, groups in unknown.items():
+                for group in groups:
+                    cell = Cell(name, domain, group)
+                    spec = replace(_spec(plan, stage, variant, draw, cell), seed=seed)
+                    yield _pair(plan, stage, Entry(variant.label, cell, draw, seed, spec.id), spec)
             if plan.selection == "leave_one_domain_out":
-                for group in dict.fromkeys(group for groups in unknown.values() for group in groups):
-                    yield from _folds(plan, stage, Cell(name, domain, group), variant, draw, blank)
+                for group in dict.fromkeys(chain.from_iterable(unknown.values())):
+                    yield from _folds(plan, stage, Cell(name, domain, group), variant, draw)
 
 
 def _refuse_plain(spec: RunSpec, entry: DatasetPlan) -> None:
@@ -237,9 +265,7 @@ def _refuse_few(names: Names, entry: Entry, spec: RunSpec) -> None:
         )
 
 
-def _folds(
-    plan: Plan, stage: Stage, cell: Cell, variant: Variant, draw: int, blank: RunSpec
-) -> Iterator[tuple[Entry, Job]]:
+def _folds(plan: Plan, stage: Stage, cell: Cell, variant: Variant, draw: int) -> Iterator[tuple[Entry, Job]]:
     """Yield the inner runs of a cell: its test domain and unknown classes gone, every source tested in turn.
 
     Each fold has a pseudo-unknown class of its own, in an order that is drawn once.
@@ -249,19 +275,20 @@ def _folds(
     left = [name for name in stage.names.units if name not in cell.unknown]
     order = np.random.default_rng(len(left)).permutation(len(left))
     sources = [name for name in stage.names.domains if name != cell.test_domain]
+    outer = _spec(plan, stage, variant, draw, cell)
     for k, source in enumerate(sources if len(sources) > 1 else ()):
         pseudo = left[order[k % len(left)]]
-        spec = replace(blank, dataset=dataset, test_domain=source, ood_classes=(pseudo,), seed=plan.seeds[0])
+        spec = replace(outer, dataset=dataset, test_domain=source, ood_classes=(pseudo,), seed=plan.seeds[0])
         entry = Entry(variant.label, cell, draw, plan.seeds[0], f"{INNER}/{spec.id}", source)
         yield _pair(plan, stage, entry, spec, hidden)
 
 
-def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> RunSpec:
-    """Return the spec of a variant and a draw, its cell and seed left open."""
-    entry, algorithm = stage.entry, variant.algorithm
+def _spec(plan: Plan, stage: Stage, variant: Variant, draw: int, cell: Cell) -> RunSpec:
+    """Return the spec of a variant and a draw in a cell, its seed left open."""
+    entry, algorithm = stage.entry.at(cell.test_domain, cell.unknown), variant.algorithm
     given = {**plan.hparams.get(algorithm, {}), **entry.hparams.get(algorithm, {}), **variant.hparams}
-    return RunSpec(
-        dataset=name, test_domain=None, ood_classes=(), algorithm=algorithm,
+    spec = RunSpec(
+        dataset=cell.dataset, test_domain=cell.test_domain, ood_classes=cell.unknown, algorithm=algorithm,
         split_seed=plan.split_seed,
         steps=variant.steps or entry.lengths.get(algorithm, entry.steps),
         backbone=entry.backbone,
@@ -272,6 +299,8 @@ def _blank(plan: Plan, stage: Stage, variant: Variant, draw: int, name: str) -> 
         size=entry.size,
         precision=variant.precision or plan.precision,
     )  # fmt: skip
+    _refuse_plain(spec, entry)
+    return spec
 
 
 def _pair(

@@ -1,7 +1,7 @@
 """A plan: what a sweep compares, on what, and how often; the fields below are the keys of its TOML file."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from madod.benchmark.record import RunSpec
@@ -10,6 +10,28 @@ from madod.detectors import THREE
 Unknown = str | tuple[str | tuple[str, ...], ...]
 Settings = Mapping[str, Mapping[str, Any]]
 """Hyper-parameters by algorithm: values, or ranges such as { uniform = [-9, -7] } to draw them from."""
+
+
+def together(groups: Iterable[str | tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Return the classes that are unknown in each run, one by itself or several at once."""
+    return tuple((group,) if isinstance(group, str) else group for group in groups)
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """Cells of a dataset where algorithms train longer, shorter or with other hyper-parameters than elsewhere on it."""
+
+    test_domains: tuple[str, ...] = ()
+    """Their unseen domains; all of the dataset's runs, if none is named."""
+    unknown: tuple[str | tuple[str, ...], ...] = ()
+    """Their unknown classes; all of the dataset's runs, if none is named."""
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    hparams: Settings = field(default_factory=dict)
+
+    def hold(self, test_domain: str, unknown: tuple[str, ...]) -> bool:
+        """Tell whether a cell is one of them."""
+        here = not self.test_domains or test_domain in self.test_domains
+        return here and (not self.unknown or set(unknown) in map(set, together(self.unknown)))
 
 
 @dataclass(frozen=True)
@@ -36,6 +58,17 @@ class DatasetPlan:
     translate_steps: int = RunSpec.translate_steps
     hparams: Settings = field(default_factory=dict)
     """Hyper-parameters of algorithms on this dataset."""
+    exceptions: tuple[Exceptions, ...] = ()
+    """Cells where lengths or hyper-parameters differ; where several hold, the last of them has the last word."""
+
+    def at(self, test_domain: str, unknown: tuple[str, ...]) -> "DatasetPlan":
+        """Return what is planned for one cell, its exceptions made the rule."""
+        lengths, hparams = dict(self.lengths), dict(self.hparams)
+        for other in self.exceptions:
+            if other.hold(test_domain, unknown):
+                lengths |= other.lengths
+                hparams |= {name: {**hparams.get(name, {}), **given} for name, given in other.hparams.items()}
+        return replace(self, lengths=lengths, hparams=hparams, exceptions=())
 
 
 @dataclass(frozen=True)

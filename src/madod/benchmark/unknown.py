@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from madod.benchmark.plan import Unknown
+from madod.benchmark.plan import Unknown, together
 
 SHARE = 0.4
 """Share of the classes that have had their turn as unknown when a rotation is through [MADOD, experiments]."""
@@ -15,8 +15,8 @@ def unknown_of(wanted: Unknown, units: Sequence[str], seeds: Sequence[int]) -> d
     """Return by seed the groups of classes that are unknown together, one group a run."""
     if wanted == "rotate":
         return rotated(units, seeds)
-    each = units if isinstance(wanted, str) else wanted
-    return {seed: [(group,) if isinstance(group, str) else group for group in each] for seed in seeds}
+    groups = together(units if isinstance(wanted, str) else wanted)
+    return {seed: list(groups) for seed in seeds}
 
 
 def rotated(units: Sequence[str], seeds: Sequence[int]) -> dict[int, list[tuple[str, ...]]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from madod.algorithms.base import ALGORITHMS, refuse_unknown
 from madod.benchmark.form import filled
-from madod.benchmark.plan import DatasetPlan, Plan
+from madod.benchmark.plan import DatasetPlan, Exceptions, Plan, together
 from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
 from madod.benchmark.toml import Keys, Toml
@@ -60,10 +60,18 @@ def check(plan: Plan, toml: Toml) -> None:
     for k, entry in enumerate(plan.datasets):
         with toml.at(("datasets", k, "backbone")):
             check_backbone(entry.backbone)
-        for name in entry.lengths:
-            with toml.at(("datasets", k, "lengths", name)):
-                ALGORITHMS[name]
-        _check_settings(entry.hparams, toml, ("datasets", k, "hparams"))
+        for at, place in _places(entry, k):
+            for name in place.lengths:
+                with toml.at((*at, "lengths", name)):
+                    ALGORITHMS[name]
+            _check_settings(place.hparams, toml, (*at, "hparams"))
+
+
+def _places(entry: DatasetPlan, place: int) -> Iterator[tuple[Keys, DatasetPlan | Exceptions]]:
+    """Yield where a dataset's lengths and hyper-parameters are written: below its name, and in every exception."""
+    yield ("datasets", place), entry
+    for k, exceptions in enumerate(entry.exceptions):
+        yield ("datasets", place, "exceptions", k), exceptions
 
 
 def _check_names(plan: Plan, toml: Toml) -> None:
@@ -96,7 +104,8 @@ def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
     yield ("draws",), plan.draws, 1
     for k, entry in enumerate(plan.datasets):
         yield ("datasets", k, "steps"), entry.steps, 1
-        yield from ((("datasets", k, "lengths", name), steps, 1) for name, steps in entry.lengths.items())
+        for at, place in _places(entry, k):
+            yield from (((*at, "lengths", name), steps, 1) for name, steps in place.lengths.items())
         yield ("datasets", k, "translate_steps"), entry.translate_steps, 0
     for k, variant in enumerate(plan.variants):
         yield ("variants", k, "steps"), variant.steps, 1
@@ -119,10 +128,9 @@ def check_cells(entry: DatasetPlan, domains: Sequence[str], units: Sequence[str]
             _check_word("class", unit, units, alone, entry, toml, at)
     if not groups:
         raise toml.refusal((*at, "unknown"), 'there is no unknown class: name one or more, or write "all" or "rotate"')
-    together = [(group,) if isinstance(group, str) else group for group in groups]
-    for group in together:
-        _refuse_twice(group, toml, (*at, "unknown"))
-    _refuse_twice(["+".join(sorted(group)) for group in together], toml, (*at, "unknown"))
+    for hidden in together(groups):
+        _refuse_twice(hidden, toml, (*at, "unknown"))
+    _refuse_twice(["+".join(sorted(hidden)) for hidden in together(groups)], toml, (*at, "unknown"))
 
 
 def _check_word(
