@@ -242,10 +242,8 @@ def test_the_plans_of_pacs_run_what_was_chosen():
         planned = list(product(whole.test_domains, whole.unknown))
         assert set(planned) == set(product(unseen, hidden))
         for cell, method in product(planned, methods & set(plan.algorithms)):
-            trial, block = (
-                choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]],
-                whole.at(cell[0], cell[1:]),
-            )
+            trial = choice.SETTINGS[declared[method]["setting"][choice.Cell(*cell).place]]
+            block = whole.at(cell[0], cell[1:])
             given = {**plan.hparams.get(method, {}), **block.hparams.get(method, {})}
             steps = block.lengths.get(method, block.steps)
             wanted = trial.given | {"average": 0.5}
