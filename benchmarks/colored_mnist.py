@@ -82,7 +82,7 @@ def specs(steps: int, translate_steps: int, *, share: tuple[int, int] = (1, 1)) 
 
     Generators are made first, one a process, then comes what needs none, so that no process waits for another's.
     """
-    from madod.benchmark.run import hparams
+    from madod.benchmark.settings import hparams
 
     cells = [(environment, digit) for environment in ENVIRONMENTS for digit in UNKNOWN]
     runs = [(name, seed) for name in VARIANTS for seed in SEEDS]

@@ -27,7 +27,7 @@ DEMO = ", demo's"
 
 
 def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple[str, ...]) -> Iterator[RunSpec]:
-    from madod.benchmark.run import hparams
+    from madod.benchmark.settings import hparams
 
     for seed in SEEDS:
         for unknown in unknown_digits:

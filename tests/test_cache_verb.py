@@ -7,7 +7,8 @@ import torch
 from filelock import FileLock
 
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.cli.cache import KINDS, amount, entries
 from madod.cli.main import main
 from madod.data.cache import decoded

@@ -12,7 +12,8 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark import examiner
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.data.base import Domain, DomainDataset
 from madod.data.split import split
 from madod.storage import read_tensors
@@ -113,14 +114,14 @@ def test_noise_in_a_visible_image_is_noticed(tmp_path, monkeypatch):
         def read(self, domain: str) -> Domain:
             true = super().read(domain)
             if domain == "day":
-                true.images[:10] = 255 - true.images[:10]
+                true.images[0] = 255 - true.images[0]
             return true
 
     clean = carry_out(Quarters(), tmp_path / "clean", "madod", "munit")
     leaking = carry_out(OneLeak(), tmp_path / "noised", "madod", "munit")
     assert clean.record.translation["key"] != leaking.record.translation["key"]
     with pytest.raises(AssertionError):
-        same_but_for_the_target(clean, leaking, tmp_path)
+        same_tensors(*(tmp_path / side / "model/model.safetensors" for side in SIDES))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

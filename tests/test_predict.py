@@ -14,7 +14,8 @@ from PIL import Image
 
 from madod.benchmark.record import RunSpec
 from madod.benchmark.rescore import ship
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.data.base import Domain, DomainDataset
 from madod.data.images import BadImage
 from madod.errors import InputError

@@ -19,7 +19,8 @@ from PIL import Image
 from torch import nn
 
 from madod.benchmark.record import RunRecord, RunSpec
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.cli.main import main
 from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset

@@ -199,7 +199,7 @@ def load_checkpoint(
         state: dict[int, dict[str, Tensor]] = {}
         for key, value in under(tensors, f"optimizer.{name}.").items():
             index, slot = key.split(".")
-            state.setdefault(int(index), {})[slot] = laid_like(weights[int(index)], value)
+            state.setdefault(int(index), {})[slot] = as_laid_out(value, weights[int(index)])
         fresh = optimizer.state_dict()["param_groups"]
         saved = [{k: v for k, v in group.items() if k not in MACHINE} for group in facts["groups"][name]]
         groups = [old | new for old, new in zip(fresh, saved, strict=True)]
@@ -209,7 +209,7 @@ def load_checkpoint(
     return history
 
 
-def laid_like(weight: Tensor, value: Tensor) -> Tensor:
+def as_laid_out(value: Tensor, weight: Tensor) -> Tensor:
     """Return an optimiser's numbers laid out in memory as the weights they belong to are: files know no layouts."""
     alike = value.dim() and value.shape == weight.shape  # Adam counts its steps in a number without dimensions
     return torch.empty_like(weight, dtype=value.dtype).copy_(value) if alike else value

@@ -15,7 +15,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from madod.algorithms.base import ALGORITHMS
-from madod.benchmark.run import hparams
+from madod.benchmark.settings import hparams
 from madod.data.base import DATASETS
 from madod.data.split import split
 from madod.errors import InputError

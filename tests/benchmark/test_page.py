@@ -8,7 +8,7 @@ import pytest
 
 from madod.benchmark import jobs
 from madod.benchmark.jobs import expand
-from madod.benchmark.plan import DatasetPlan, Plan, Variant
+from madod.benchmark.plan import DatasetPlan, Exceptions, Plan, Variant
 from madod.cli import bench, looking
 from madod.cli.arguments import parse
 from madod.cli.main import main
@@ -28,9 +28,10 @@ def test_the_plan_on_the_page_is_a_plan_and_its_mistake_is_refused_as_shown(tmp_
 
 
 def test_every_key_has_its_place_on_the_page():
-    for form in (Plan, DatasetPlan, Variant):
+    for form in (Plan, DatasetPlan, Exceptions, Variant):
         for field in fields(form):
-            assert re.search(rf"\b{field.name}\b", PAGE), field.name
+            written = rf"`(\[\[)?{field.name}[].`]|^(\[\[)?{field.name}(\]\]| = )"
+            assert re.search(written, PAGE, re.MULTILINE), field.name
 
 
 def test_the_numbers_of_runs_are_right(monkeypatch):

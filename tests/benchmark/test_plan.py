@@ -11,8 +11,7 @@ from madod.benchmark.agenda import load_agenda
 from madod.benchmark.jobs import called, expand, names_of, opened
 from madod.benchmark.plan import DatasetPlan
 from madod.benchmark.record import RunSpec, apart
-from madod.benchmark.run import hparams
-from madod.benchmark.settings import settings
+from madod.benchmark.settings import hparams, settings
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells, load_plan
@@ -75,7 +74,8 @@ WRONG = {
     'name = "digits"|name = ""': (8, "the name is empty", "give one"),
     'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
     "seeds = [0, 1]|seeds = 3": (4, "seeds cannot be 3", "a list of whole numbers"),
-    'seeds = [0, 1]|selection = "orcale"': (4, "selection cannot be 'orcale'", "did you mean 'oracle'?"),
+    'seeds = [0, 1]|selection = "trainin_domain"': (4, "cannot be 'trainin_domain'", "did you mean 'training_domain'?"),
+    'seeds = [0, 1]|selection = "oracle"': (4, "selection cannot be 'oracle'", "leave_one_domain_out"),
     'algorithm = "madod"|algorithm = "madodd"': (15, "no algorithm 'madodd'", "did you mean 'madod'?"),
     "margin = 0 }|margn = 0 }": (16, "madod has no hyper-parameter 'margn'", "did you mean 'margin'?"),
     "margin = 0 }|margin = -1 }": (16, "margin cannot be -1", "0 or more"),

@@ -109,7 +109,7 @@ def test_a_held_out_picture_that_changed_is_another_check(working):
 
 
 def fingerprint(dataset):
-    return split(dataset, test_domain=None).source.fingerprint()
+    return split(dataset, test_domain=None).source.fingerprint
 
 
 def test_a_full_disk_is_no_verdict(tmp_path):

@@ -8,7 +8,7 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import hparams
+from madod.benchmark.settings import hparams
 from madod.data.augment import NONE
 from madod.data.digits import Digits
 from madod.detectors.base import DETECTORS

@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 from madod.algorithms.base import ALGORITHMS
 from madod.algorithms.madod import MadodConfig
 from madod.benchmark.record import RunSpec, load_record
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.cli.main import main
 from madod.cli.train import arguments_of
 from madod.data.digits import Digits
@@ -132,7 +133,7 @@ def test_a_run_refuses_other_weights_than_it_names(file, tmp_path):
 
 
 def test_a_misfit_is_refused_before_g_is_trained(file, tmp_path, monkeypatch):
-    monkeypatch.setattr("madod.benchmark.run.translator", lambda *args, **how: pytest.fail("G came first"))
+    monkeypatch.setattr("madod.benchmark.run.generator", lambda *args, **how: pytest.fail("G came first"))
     weights = pretrained(str(file))
     spec = RunSpec("digits", "neon", (), "madod", backbone="resnet50", hparams={}, pretrained=weights.label)
     with pytest.raises(InputError, match="does not fit resnet50"):

@@ -13,7 +13,7 @@ from madod.cli.main import main
 from madod.errors import InputError
 from madod.models import pretrained as room
 from madod.models.backbones import BACKBONES, build
-from madod.models.pretrained import PUBLISHED, Published, backbone_of, pretrained
+from madod.models.pretrained import PUBLISHED, Release, backbone_of, pretrained
 from tests.benchmark.plans import MINI, written
 from tests.data.server import running
 
@@ -38,7 +38,7 @@ def published(content, monkeypatch):
     name = f"resnet18-{hashlib.sha256(content).hexdigest()[:8]}.pth"
     with running({f"/models/{name}": content}) as server:
         monkeypatch.setattr(room, "MIRRORS", (server.address("models/"),))
-        monkeypatch.setitem(PUBLISHED, "made_up", Published(name, "resnet18"))
+        monkeypatch.setitem(PUBLISHED, "made_up", Release(name, "resnet18"))
         yield server
 
 

@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import hparams, run
+from madod.benchmark.run import run
+from madod.benchmark.settings import hparams
 from madod.data.digits import Digits
 from madod.predict import Checked, Model, load
 from madod.serve.app import application

@@ -34,4 +34,4 @@ class EDirMMD(AlignedEnsemble):
     def lesson(self, seen: Views, y: Tensor) -> Tensor:
         """w_mixup sum_m CE(h_m(z_m), q_m) on the Dir-mixup of every network's features."""
         how = self.config
-        return mixture_risk(seen, y, own=how.near, other=how.far, rng=self.rng, weight=how.mixup)
+        return how.mixup * mixture_risk(seen, y, own=how.near, other=how.far, rng=self.rng)

@@ -132,7 +132,7 @@ class MEDIC(Algorithm):
             yield seen, fresh
 
     def objective(self, batch: tuple[Batch, Batch]) -> Terms:
-        """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta), second order."""
+        """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta)."""
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.named_parameters() if value.requires_grad}
         train = self.forward(seen)

@@ -129,7 +129,7 @@ def _kept(folder: Path) -> Judgement | None:
 def _key(split: Split, steps: int, precision: str, judged_by: list[Any]) -> str:
     """Return a hash of all that decides a G and its judgement."""
     architecture, config = preset(split.source.shape)
-    facts = {"images": split.source.fingerprint(), "held": split.val.fingerprint(), "seed": SEED, "steps": steps}
+    facts = {"images": split.source.fingerprint, "held": split.val.fingerprint, "seed": SEED, "steps": steps}
     facts |= {"architecture": asdict(architecture), "config": asdict(config), "judged": JUDGEMENT, "form": FORM}
     facts |= {"judge": judged_by} | ({"precision": precision} if precision != "float32" else {})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

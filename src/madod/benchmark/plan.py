@@ -102,8 +102,8 @@ class Plan:
     draws: int = 1
     """Draws of a random search over the ranges that methods declare and those in `hparams`; draw 0 is the published
     setting, and the middle of a plan's own range."""
-    selection: Literal["training_domain", "leave_one_domain_out", "oracle"] = "training_domain"
-    """The rule that picks among the draws."""
+    selection: Literal["training_domain", "leave_one_domain_out"] = "training_domain"
+    """The rule that picks among the draws; the oracle's, a leak, is for `bench select` to show and never for tables."""
     precision: Literal["float32", "bfloat16"] = "float32"
     compiled: bool = False
     """Have networks compiled on a GPU however few the steps: minutes at the start of each worker, then faster runs."""

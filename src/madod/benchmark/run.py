@@ -3,18 +3,17 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from madod.algorithms.base import ALGORITHMS, Algorithm, refuse_unknown
+from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
 from madod.benchmark.outcome import Outcome, leave, recalled, refuse_begun
@@ -28,19 +27,12 @@ from madod.errors import InputError
 from madod.evaluation.evaluate import Evaluation, evaluate
 from madod.evaluation.outputs import extract
 from madod.models.backbones import build
-from madod.models.classifier import Setting, no_translate
+from madod.models.classifier import Restyle, Setting, no_translate
 from madod.models.compute import Compute, compute
 from madod.models.recorded import forget
 from madod.models.weights import Weights
 from madod.progress import Progress, silent
 from madod.training import CHECKPOINT, SLOWER, Seconds, spent, train
-
-
-def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
-    """Return every hyper-parameter of an algorithm that starts from scratch, or not, with those given in place."""
-    for name in given or {}:
-        refuse_unknown(algorithm, name)
-    return asdict(ALGORITHMS[algorithm].Config.preset(pretrained=pretrained, **(given or {})))
 
 
 def run(
@@ -86,12 +78,12 @@ def run(
     made: Generator | None = None
     if method.needs_translate(config):
         with clocked(seconds, "generator", past):
-            made = translator(
-                spec, dataset, parts, weights, fastest,
-                restyling=how, compiled=compiled, cache=cache, progress=progress, waive=waive_gate,
+            made = plain(dataset.augmentation) if spec.translate == "augment" else generator(
+                parts, Examiner(spec.backbone, dataset.augmentation, weights), steps=spec.translate_steps,
+                cache=cache, progress=progress, waive=waive_gate, compute=fastest, restyling=how, compiled=compiled,
             )  # fmt: skip
         seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
-    known = setting(spec, dataset, parts, made, weights, how)
+    known = setting(spec, dataset, parts, made.translate if made else no_translate, weights, how)
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
     rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
@@ -140,14 +132,14 @@ def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device) -> Spli
 
 def fingerprints(parts: Split) -> dict[str, str]:
     """Return a hash of every part that has images."""
-    return {name: pool.fingerprint() for name, pool in parts._asdict().items() if len(pool)}
+    return {name: pool.fingerprint for name, pool in parts._asdict().items() if len(pool)}
 
 
 def setting(
     spec: RunSpec,
     dataset: DomainDataset,
     parts: Split,
-    made: Generator | None,
+    translate: Restyle,
     weights: Weights | None,
     how: Compute,
 ) -> Setting:
@@ -157,33 +149,10 @@ def setting(
     return Setting(
         make_net=lambda: make_net(seed=next(seeds), weights=weights, compute=how),
         domains=len(source.domains),
-        translate=no_translate if made is None else made.translate,
+        translate=translate,
         augment=dataset.augmentation,
         steps=spec.steps,
     )
-
-
-def translator(
-    spec: RunSpec,
-    dataset: DomainDataset,
-    parts: Split,
-    weights: Weights | None,
-    how: Compute,
-    *,
-    restyling: Compute,
-    compiled: bool,
-    cache: Path,
-    progress: Progress,
-    waive: bool,
-) -> Generator:
-    """Return G, or plain augmentation where the spec asks for the control; it restyles as the method computes."""
-    if spec.translate == "augment":
-        return plain(dataset.augmentation)
-    return generator(
-        parts, Examiner(spec.backbone, dataset.augmentation, weights),
-        steps=spec.translate_steps, cache=cache, progress=progress, waive=waive, compute=how, compiled=compiled,
-        restyling=restyling,
-    )  # fmt: skip
 
 
 def accuracy_before(learner: Algorithm, net: nn.Module, parts: Split, result: Evaluation) -> float:

@@ -6,10 +6,17 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.base import ALGORITHMS, refuse_unknown
 from madod.benchmark.spans import resolved
 from madod.kinds import taken
 from madod.search import LogUniform, Uniform, draw, ranges
+
+
+def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretrained: bool = False) -> dict[str, Any]:
+    """Return every hyper-parameter of an algorithm that starts from scratch, or not, with those given in place."""
+    for name in given or {}:
+        refuse_unknown(algorithm, name)
+    return settings(algorithm, 0, given or {}, pretrained=pretrained)
 
 
 def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 def demo_spec(algorithm: str, seed: int) -> "RunSpec":
     """Return the demo's run of one method."""
     from madod.benchmark.record import RunSpec
-    from madod.benchmark.run import hparams
+    from madod.benchmark.settings import hparams
 
     return RunSpec(
         "digits", TEST_DOMAIN, (UNKNOWN,), algorithm, seed, hparams=hparams(algorithm, ALGORITHMS[algorithm])

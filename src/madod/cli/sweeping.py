@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madod.benchmark.claim import heartbeat
+from madod.cli.progress import EVERY
 
 if TYPE_CHECKING:
     from madod.benchmark.sweep import Tally, Watch
 
-EVERY = 10.0
-"""Seconds between plain lines."""
 SHOWN = 12
 """Runs at work that the table shows one by one."""
 

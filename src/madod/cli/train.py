@@ -123,7 +123,7 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
     The presets depend on what the network starts with, which is a choice where the command leaves it open.
     """
     from madod.algorithms.base import ALGORITHMS
-    from madod.benchmark.run import hparams
+    from madod.benchmark.settings import hparams
 
     algorithm = _wanted(arguments, "--algorithm", Train.algorithm)
     start = choice.pretrained if choice else _wanted(arguments, "--pretrained", "none")

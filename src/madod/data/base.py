@@ -143,12 +143,9 @@ class Pool:
             u=self.u.to(device),
         )
 
-    def fingerprint(self) -> str:
-        """Return a hash of every image, label and domain: all that a model trained on this pool depends on."""
-        return self._fingerprint
-
     @cached_property
-    def _fingerprint(self) -> str:
+    def fingerprint(self) -> str:
+        """A hash of every image, label and domain: all that a model trained on this pool depends on."""
         digest = hashlib.sha256(repr((self.domains, self.classes, self.shape)).encode())
         for part in (self.y, self.d, self.u):
             digest.update(part.cpu().contiguous().numpy().data)

@@ -218,7 +218,7 @@ def _writing(cache: Path) -> Iterator[None]:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "the disk is full" if full else (error.strerror or str(error)).lower()
         remedy = "free some space" if full else "make it writable"
-        raise InputError(
+        raise (NoSpaceError if full else InputError)(
             f"cannot write decoded pictures to {cache}: {why}; {remedy}, or set MADOD_CACHE to another folder"
         ) from error
 

@@ -44,8 +44,7 @@ def split(
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
     read = {name: _fitting(dataset, dataset.read(name)) for name in dataset.domains}  # once: it may be a copy
-    if test_domain is not None:
-        hidden |= _unseen_classes(dataset, [read[name] for name in sources], read[test_domain])
+    hidden |= _unseen_classes(dataset, [read[name] for name in sources])
     known = _known_classes(dataset, hidden)
     seen = _pool(dataset, [read[name] for name in sources], hidden, known)
     held = _held_out(seen, holdout, split_seed)
@@ -76,14 +75,13 @@ def _fitting(dataset: DomainDataset, domain: Domain) -> Domain:
     return domain
 
 
-def _unseen_classes(dataset: DomainDataset, sources: Sequence[Domain], test: Domain) -> set[int]:
-    """Return the classes that only the test domain has: nothing can learn them, so there they are unknown."""
+def _unseen_classes(dataset: DomainDataset, sources: Sequence[Domain]) -> set[int]:
+    """Return the classes that no source domain has, whatever the test domain has: nothing can learn them."""
     if dataset.units != dataset.classes:
         return set()
-    present = {int(label) for domain in sources for label in domain.labels.unique()}
-    unseen = {int(label) for label in test.labels.unique()} - present
+    unseen = {*range(len(dataset.classes))} - {int(label) for domain in sources for label in domain.labels.unique()}
     for label in sorted(unseen):
-        log.warning("class %r has no image outside the test domain, so it counts as unknown", dataset.classes[label])
+        log.warning("class %r has no image in a source domain, so it counts as unknown", dataset.classes[label])
     return unseen
 
 

@@ -56,7 +56,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)
         translate = freeze(munit, architecture, how).to(device)
-    known = setting(spec, dataset, parts, None, weights, how)._replace(translate=translate)
+    known = setting(spec, dataset, parts, translate, weights, how)
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
     return Pace(_seconds_a_step(learner, source, device), generator_step)
 

@@ -13,8 +13,8 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import hparams as with_presets
 from madod.benchmark.run import run
+from madod.benchmark.settings import hparams as with_presets
 from madod.data.opening import Opening
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked, offered

@@ -36,7 +36,7 @@ PACKAGED = {
 }
 
 
-class Published(NamedTuple):
+class Release(NamedTuple):
     """Weights that torchvision publishes; the file's name carries how its checksum starts."""
 
     file: str
@@ -47,9 +47,9 @@ class Published(NamedTuple):
 
 MIRRORS = ("https://download.pytorch.org/models/",)
 PUBLISHED = {
-    "resnet18": Published("resnet18-f37072fd.pth", "resnet18"),
-    "resnet50": Published("resnet50-0676ba61.pth", "resnet50", "v1.5"),
-    "resnet50_imagenet1k_v2": Published("resnet50-11ad3fa6.pth", "resnet50", "v1.5"),
+    "resnet18": Release("resnet18-f37072fd.pth", "resnet18"),
+    "resnet50": Release("resnet50-0676ba61.pth", "resnet50", "v1.5"),
+    "resnet50_imagenet1k_v2": Release("resnet50-11ad3fa6.pth", "resnet50", "v1.5"),
 }
 
 
@@ -80,7 +80,7 @@ def backbone_of(name: str | None) -> str | None:
     return PUBLISHED[name].backbone if name in PUBLISHED else None
 
 
-def _published(wanted: Published, folder: Path, progress: Progress | None) -> Weights:
+def _published(wanted: Release, folder: Path, progress: Progress | None) -> Weights:
     start = Path(wanted.file).stem.rpartition("-")[2]
     source = Source(wanted.file, tuple(mirror + wanted.file for mirror in MIRRORS), start)
     file = fetch(source, folder, cache=folder, progress=progress)

@@ -217,8 +217,8 @@ class Model:
         self.card = saved.write(Path(folder), parts)
 
     def _answers(self, block: Block) -> Iterator[Prediction | BadImage]:
-        sound = [picture for _, picture in block if not isinstance(picture, BadImage)]
-        verdicts = self._verdicts(sound) if sound else iter(())
+        readable = [picture for _, picture in block if not isinstance(picture, BadImage)]
+        verdicts = self._verdicts(readable) if readable else iter(())
         for name, picture in block:
             if isinstance(picture, BadImage):
                 yield picture

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from madod.report import words
-from madod.report.contact import jpeg_uri
 from madod.report.folders import Seen, seen
 from madod.report.html import Markup, join, paragraph, section, table, tag
 from madod.report.order import detectors_in_order, methods_in_order
+from madod.report.pictures import jpeg_uri
 from madod.report.results import marked
 from madod.report.showcase import Place, folders_of, places, rows_of
 

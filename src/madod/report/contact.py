@@ -1,7 +1,5 @@
 """A contact sheet: many pictures with what a model says of them, the most unknown first."""
 
-import base64
-import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.report.html import Markup, document, facts, paragraph, section, tag
-
-QUALITY = 80
+from madod.report.pictures import jpeg_uri
 
 
 class Tile(NamedTuple):
@@ -85,12 +82,3 @@ def _tile(tile: Tile) -> Markup:
         tag("span", "/".join(tile.name.replace("\\", "/").split("/")[-2:]), title=tile.name, class_="quiet"),
         class_="wrong" if tile.unknown else "right",
     )
-
-
-def jpeg_uri(image: NDArray[np.uint8]) -> str:
-    """Return uint8 pixels (h, w, 3) as an address that holds them."""
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, format="JPEG", quality=QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -52,11 +52,11 @@ def critical_difference(k: int, n: int) -> float:
     return float(stats.studentized_range.ppf(0.95, k, np.inf)) / 2**0.5 * (k * (k + 1) / (6 * n)) ** 0.5
 
 
-def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: str = "mean") -> Ranks | None:
-    """Rank the methods in every cell that all have, those with few cells left out; None for one method or cell."""
+def ranks(frame: pd.DataFrame, reference: str) -> Ranks | None:
+    """Rank methods by mean AUROC in the cells that all have, those with few left out; None for one method or cell."""
     from scipy import stats
 
-    table = wide_cells(by_cell(frame), metric, detector)
+    table = wide_cells(by_cell(frame), "auroc", "mean")
     if table is None:
         return None
     methods, values = [str(name) for name in table], table.to_numpy(dtype=np.float64)
@@ -77,7 +77,7 @@ def ranks(frame: pd.DataFrame, reference: str, metric: str = "auroc", detector: 
     return Ranks(best_first, n, critical_difference(k, n), friedman_p(places), left_out)
 
 
-def rank_plot(found: Ranks, reference: str, name: str = "ranks") -> Markup:
+def rank_plot(found: Ranks, reference: str) -> Markup:
     """Draw mean ranks, best at the top, the reference coloured; bars a critical difference apart do not overlap."""
     with axes(5.2, 0.9 + 0.34 * len(found.mean)) as ax:
         for line, (method, rank) in enumerate(found.mean.items()):
@@ -97,7 +97,7 @@ def rank_plot(found: Ranks, reference: str, name: str = "ranks") -> Markup:
         ax.tick_params(left=False)
         ax.grid(axis="x", color=FAINT, linewidth=0.4, alpha=0.5)
         said = ", ".join(f"{words.method(method)} {rank:.2f}" for method, rank in found.mean.items())
-        return svg(ax, name, f"Mean ranks over {found.cells} cells: {said}.")
+        return svg(ax, "ranks", f"Mean ranks over {found.cells} cells: {said}.")
 
 
 class Ablation(NamedTuple):

@@ -16,10 +16,10 @@ class Markup(str):
     __slots__ = ()
 
 
-def join(*parts: object, between: str = "") -> Markup:
+def join(*parts: object) -> Markup:
     """Return the parts as one piece of HTML; None is nothing."""
     present = (part for part in parts if part is not None)
-    return Markup(between.join(part if isinstance(part, Markup) else escape(str(part)) for part in present))
+    return Markup("".join(part if isinstance(part, Markup) else escape(str(part)) for part in present))
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:

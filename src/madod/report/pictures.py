@@ -10,6 +10,8 @@ from madod.report.html import Markup, tag
 
 LARGEST = 64
 """The longest side, in pixels, at which a picture among many is embedded; it keeps a page of photographs small."""
+QUALITY = 80
+"""Of JPEG files."""
 
 
 def data_uri(png: bytes) -> str:
@@ -17,17 +19,26 @@ def data_uri(png: bytes) -> str:
     return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
 
 
-def png(image: NDArray[np.uint8], largest: int = LARGEST) -> bytes:
-    """Return uint8 pixels (h, w, 3) as a PNG file, shrunk where its longest side is above `largest`."""
+def png(image: NDArray[np.uint8]) -> bytes:
+    """Return uint8 pixels (h, w, 3) as a PNG file, shrunk where its longest side is above `LARGEST`."""
     from PIL import Image
 
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3:
         raise ValueError(f"a picture is uint8 (h, w, 3), not {image.dtype} {image.shape}")
     picture = Image.fromarray(image)
-    picture.thumbnail((largest, largest), Image.Resampling.LANCZOS)
+    picture.thumbnail((LARGEST, LARGEST), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
     picture.save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
+
+
+def jpeg_uri(image: NDArray[np.uint8]) -> str:
+    """Return uint8 pixels (h, w, 3) as an address that holds them as a JPEG file."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="JPEG", quality=QUALITY)
+    return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def picture(image: NDArray[np.uint8], alt: str) -> Markup:

@@ -114,7 +114,7 @@ def _with(item: Item, mark: Mark) -> Item:
     return replace(item, mark=mark) if isinstance(item, Entry) else item
 
 
-def signed(value: float, digits: int = 1) -> str:
+def signed(value: float) -> str:
     """Return a number with its sign, which zero has none of."""
-    shown = f"{abs(value):.{digits}f}"
+    shown = f"{abs(value):.1f}"
     return shown if float(shown) == 0 else f"{'+' if value > 0 else chr(0x2212)}{shown}"
