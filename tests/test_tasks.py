@@ -124,6 +124,14 @@ def test_holding_out_needs_two_classes_left():
         next(episodes(numbered_pool([[5, 5, 5]], labels=[0, 0, 1]), np.random.default_rng(0), tasks=1, shots=2))
 
 
+def test_holding_out_needs_a_class_left_with_two_images():
+    """A task that holds out the only class with two would have no query set."""
+    with pytest.raises(InputError, match="no more than 1 of 4 known classes have two to train on: add pictures"):
+        next(episodes(numbered_pool([[1, 1, 1, 4]]), np.random.default_rng(0), tasks=1, shots=2))
+    for task in next(episodes(numbered_pool([[1, 1, 2, 4]]), np.random.default_rng(0), tasks=4, shots=2)):
+        assert len(task.query.y)
+
+
 def test_minibatches_are_balanced_and_use_every_image():
     source = numbered_pool([[3, 0, 2], [4, 4, 4]])
     batches = minibatches(source, np.random.default_rng(0), per_domain=4)

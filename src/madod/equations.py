@@ -17,7 +17,8 @@ def energy(logits: Tensor, temperature: float = 1.0) -> Tensor:
 def surprisal(logits: Tensor) -> Tensor:
     """-log max_k p_k = log(1 + sum_(k != argmax) exp(l_k - l_max)) of logits (n, k).
 
-    Taken over the other classes alone, it keeps apart even images whose largest probability rounds to 1.
+    Taken over the other classes alone, it keeps apart images whose largest probability rounds to 1, up to gaps between
+    the two largest logits that underflow: 745 in float64, 103 in float32.
     """
     ranked = logits.sort(dim=-1, descending=True).values
     return (ranked[..., 1:] - ranked[..., :1]).exp().sum(-1).log1p()

@@ -76,7 +76,7 @@ def episodes(
     Nothing but `rng` carries over from one step to the next.
     """
     shelf = Shelf(pool)
-    shelf.check(pseudo_units)
+    shelf.check_tasks(pseudo_units)
     shelf.warn_of_scarcity(shots)
     while True:
         held = shelf.pseudo_unknowns(rng, tasks, pseudo_units)
@@ -108,6 +108,15 @@ class Shelf:
             raise InputError(
                 f"holding out {pseudo_units} of {len(self.units)} known classes as pseudo-unknown leaves fewer than "
                 "two to tell apart: add a class, or train with the algorithm erm"
+            )
+
+    def check_tasks(self, pseudo_units: int) -> None:
+        """Refuse a pool in which some choice of pseudo-unknowns leaves nothing to tell apart, or no query set."""
+        self.check(pseudo_units)
+        if sum(sum(map(len, rows)) > 1 for rows in self.rows.values()) <= pseudo_units:
+            raise InputError(
+                f"tasks learn from one image of a class and test on another, and no more than {pseudo_units} of "
+                f"{len(self.units)} known classes have two to train on: add pictures, or train with the algorithm erm"
             )
 
     def warn_of_scarcity(self, shots: int) -> None:

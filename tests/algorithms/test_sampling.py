@@ -9,7 +9,7 @@ import torch
 from madod.algorithms.medic import held_units
 from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.algorithms.scone import SCONE, SconeConfig
-from madod.algorithms.wild import Mixer, roles
+from madod.algorithms.wild import Mixer, roles, turn
 from madod.errors import InputError
 from madod.tasks import identity
 
@@ -74,17 +74,24 @@ def test_medic_finds_a_unit_elsewhere_when_the_domain_has_none():
 def test_scone_keeps_the_held_domain_and_unit_out_of_the_labelled_images():
     pool = toy_pool(3).to(CPU)
     domains, units = pool.d.numpy(), pool.u.numpy()
-    away, strange = set(), set()
-    for epoch in range(40):
-        known, covariate, semantic = roles(domains, units, epoch)
+    away, strange = [], []
+    for epoch in range(12):
+        known, covariate, semantic = roles(domains, units, epoch, seed=5)
         (domain,), (unit,) = np.unique(domains[covariate]), np.unique(units[semantic])
         assert domain not in domains[known]
         assert unit not in units[known]
         assert unit not in units[covariate]
         assert len(known) + len(covariate) + len(semantic) == len(pool)
-        away.add(int(domain))
-        strange.add(int(unit))
-    assert (away, strange) == ({0, 1, 2}, {0, 1, 2, 3})
+        away.append(int(domain))
+        strange.append(int(unit))
+    assert [sorted(away[k : k + 3]) for k in range(0, 12, 3)] == [[0, 1, 2]] * 4  # each once a round
+    assert [sorted(strange[k : k + 4]) for k in range(0, 12, 4)] == [[0, 1, 2, 3]] * 3
+
+
+def test_scone_holds_out_in_an_order_of_the_seed():
+    orders = {tuple(turn(np.arange(4), epoch, (seed, 1)) for epoch in range(8)) for seed in range(6)}
+    assert len(orders) == 6
+    assert any(order[:4] != order[4:] for order in orders)
 
 
 def test_scone_mixes_wild_images_in_their_shares_and_counts_known_ones_once_an_epoch():
@@ -97,14 +104,14 @@ def test_scone_mixes_wild_images_in_their_shares_and_counts_known_ones_once_an_e
     kinds = np.zeros(3)
     for step in range(90):
         batch = mixer.draw(rng, step)
-        parts = roles(mixer.domains, mixer.units, step // 3)
+        parts = roles(mixer.domains, mixer.units, step // 3, 0)
         assert {rows[image.numpy().tobytes()] for image in batch.known.x} <= set(parts[0].tolist())
         for image in batch.wild:
             kinds += [rows[image.numpy().tobytes()] in part for part in parts]
         if step % 3 or not step:
             assert (batch.census is None) == (step > 0)
         else:
-            assert len(batch.census) == len(roles(mixer.domains, mixer.units, step // 3 - 1)[0])
+            assert len(batch.census) == len(roles(mixer.domains, mixer.units, step // 3 - 1, 0)[0])
     assert np.abs(kinds / kinds.sum() - (0.4, 0.5, 0.1)).max() < 0.04
 
 

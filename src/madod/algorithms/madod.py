@@ -218,8 +218,8 @@ class MADOD(Algorithm):
 
     @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:
-        """Two classes have to be left when pseudo-unknown ones are held out."""
-        Shelf(source).check(config.pseudo_units)
+        """Two classes, and one with two images, have to be left when pseudo-unknown ones are held out."""
+        Shelf(source).check_tasks(config.pseudo_units)
 
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[list[Task]]:
         """Yield the tasks of a meta-step."""

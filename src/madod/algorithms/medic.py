@@ -31,7 +31,10 @@ def one_vs_all(pairs: Tensor, y: Tensor) -> Tensor:
 
 
 def held_units(units: int) -> int:
-    """ceil(G / 3) groups of floor((U - 1) / 10) + 1 units each, out of G groups: how many units a step holds."""
+    """ceil(G / 3) groups of floor((U - 1) / 10) + 1 units each, out of G groups: how many units a step holds.
+
+    With more than ten units the last group can be short; here it counts as a full one.
+    """
     size = (units - 1) // 10 + 1
     return size * ceil(ceil(units / size) / 3)
 

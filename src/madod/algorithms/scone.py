@@ -113,6 +113,7 @@ class SCONE(Algorithm):
         self.register_buffer("weights", torch.ones(2))
         self.register_buffer("warm_risk", torch.zeros(()))
         self.warm_steps = round(config.warm * setting.steps)
+        self.seed = rng.initial_seed()
 
     @classmethod
     def least_classes(cls, config: SconeConfig) -> int:
@@ -127,7 +128,8 @@ class SCONE(Algorithm):
     def batches(self, source: Pool, rng: np.random.Generator) -> Iterator[Wild]:
         """Yield known and wild images, for ever; in the warm start known ones alone."""
         pool = pseudo_domains(source, 2)
-        mixer = Mixer(pool, self.config.batch, (self.config.covariate, self.config.semantic), self.augment)
+        held = self.config.covariate, self.config.semantic
+        mixer = Mixer(pool, self.config.batch, held, self.augment, self.seed)
         while True:
             yield mixer.draw(rng, self.step - self.warm_steps)
 

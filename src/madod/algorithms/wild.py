@@ -22,9 +22,9 @@ class Wild(NamedTuple):
 class Mixer:
     """Draws P_wild = (1 - pi_c - pi_s) P_in + pi_c P_covariate + pi_s P_semantic [Bai et al. 2023, eq. 2]."""
 
-    def __init__(self, pool: Pool, batch: int, held: tuple[float, float], transform: Transform) -> None:
-        """Mix batches with the shares `held` of covariate and semantic images."""
-        self.pool, self.batch, self.transform = pool, batch, transform
+    def __init__(self, pool: Pool, batch: int, held: tuple[float, float], transform: Transform, seed: int = 0) -> None:
+        """Mix batches with the shares `held` of covariate and semantic images; what is held out hangs on the seed."""
+        self.pool, self.batch, self.transform, self.seed = pool, batch, transform, seed
         self.shares = (1 - sum(held), *held)
         self.domains, self.units = pool.d.numpy(force=True), pool.u.numpy(force=True)
         self.epoch_steps = ceil(len(pool) / batch)
@@ -35,7 +35,7 @@ class Mixer:
         if epoch < 0:
             known = gather(self.pool, rng.choice(len(self.pool), self.batch), self.transform)
             return Wild(known, known.x[:0], None)
-        parts = roles(self.domains, self.units, epoch)
+        parts = roles(self.domains, self.units, epoch, self.seed)
         options = np.stack([rng.choice(rows, self.batch) for rows in parts])
         wild = options[rng.choice(3, self.batch, p=self.shares), np.arange(self.batch)]
         both = gather(self.pool, np.concatenate([rng.choice(parts[0], self.batch), wild]), self.transform)
@@ -46,16 +46,24 @@ class Mixer:
         """Return all known images of an epoch; all images of the warm start."""
         if epoch < 0:
             return self.pool
-        return self.pool.subset(torch.from_numpy(roles(self.domains, self.units, epoch)[0]).to(self.pool.device))
+        return self.pool.subset(
+            torch.from_numpy(roles(self.domains, self.units, epoch, self.seed)[0]).to(self.pool.device)
+        )
 
 
-def roles(domains: Rows, units: Rows, epoch: int) -> tuple[Rows, Rows, Rows]:
-    """Return the rows of known, covariate and semantic images in an epoch, which holds out one domain and one unit.
+def turn(present: Rows, epoch: int, seed: tuple[int, ...]) -> int:
+    """Return which of these numbers has its turn in an epoch: each once a round, in an order drawn for the round.
 
-    The held ones are drawn from the epoch's number alone, so that a run resumed within an epoch holds the same.
+    It hangs on seed and epoch alone, so that a run resumed within an epoch finds the same.
     """
-    rng = np.random.default_rng(epoch)
-    away, strange = domains == rng.choice(np.unique(domains)), units == rng.choice(np.unique(units))
+    numbers = np.unique(present)
+    past, place = divmod(epoch, len(numbers))
+    return int(np.random.default_rng([*seed, past]).permutation(numbers)[place])
+
+
+def roles(domains: Rows, units: Rows, epoch: int, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Return the rows of known, covariate and semantic images in an epoch, which holds out one domain and one unit."""
+    away, strange = domains == turn(domains, epoch, (seed, 0)), units == turn(units, epoch, (seed, 1))
     known, covariate, semantic = (np.flatnonzero(mask) for mask in (~away & ~strange, away & ~strange, strange))
     if not len(known):
         known = np.flatnonzero(~away)

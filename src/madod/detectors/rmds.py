@@ -6,7 +6,7 @@ from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.detectors.gaussian import class_distances, class_means, squared_distances, total_scatter, within_scatter
-from madod.detectors.shrinkage import factorise
+from madod.detectors.shrinkage import definite, factor_of
 from madod.models.classifier import Outputs
 
 
@@ -14,7 +14,8 @@ from madod.models.classifier import Outputs
 class RMDS(Detector):
     """min_k M_k - M_0: Mahalanobis distance to a class less that to all images as one Gaussian [Ren et al. 2021].
 
-    A singular covariance is shrunk to a scaled identity with the oracle-approximating intensity [Chen et al. 2010].
+    Where images are few, the covariance within classes is shrunk to a scaled identity [Chen et al. 2010]; that of all
+    images is always its sum with the covariance between classes, so that M_0 knows no direction that M_k does not.
     """
 
     heavy = True
@@ -26,10 +27,11 @@ class RMDS(Detector):
     def fit(self, fit: Fit) -> Self:
         """Learn mu_k (k, f), the shared covariance, and mean and covariance of all images."""
         features, images = fit.train.features, len(fit.y)
-        (within, degrees), (overall, overall_degrees) = within_scatter(features, fit.y), total_scatter(features)
+        (within, degrees), (overall, _) = within_scatter(features, fit.y), total_scatter(features)
         self.mean_, self.overall_mean_ = class_means(features, fit.y), features.double().mean(0)
-        self.factor_ = factorise(within / images, degrees)
-        self.overall_factor_ = factorise(overall / images, overall_degrees)
+        shared = definite(within / images, degrees)
+        self.factor_ = factor_of(shared)
+        self.overall_factor_ = factor_of(shared + (overall - within) / images)
         return self
 
     def score(self, outputs: Outputs) -> Tensor:

@@ -28,10 +28,19 @@ def add_ridge(covariance: Tensor, ridge: float) -> Tensor:
     return covariance
 
 
-def factorise(covariance: Tensor, degrees: int) -> Tensor:
-    """Return L (f, f) with L L' = S, or, where S is singular to the precision of its features, `oas` of S."""
+ENOUGH = 1.5
+"""Degrees of freedom a feature from which a covariance is inverted as it is; with few more than one, the directions in
+which it happens to be small would drown all others."""
+
+
+def definite(covariance: Tensor, degrees: int) -> Tensor:
+    """Return S (p, p), or `oas` of it where images are few for its features or S is singular to their precision."""
     factor, failed = torch.linalg.cholesky_ex(covariance)
     pivots = factor.diagonal().square()
-    if failed or pivots.min() <= RESOLUTION * pivots.max():
-        factor = torch.linalg.cholesky(oas(covariance, degrees))
-    return factor.contiguous()
+    few = degrees < ENOUGH * len(covariance)
+    return oas(covariance, degrees) if few or failed or pivots.min() <= RESOLUTION * pivots.max() else covariance
+
+
+def factor_of(covariance: Tensor) -> Tensor:
+    """Return the lower triangular L (p, p) with L L' = S."""
+    return torch.linalg.cholesky(covariance).contiguous()

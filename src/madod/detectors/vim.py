@@ -21,8 +21,9 @@ class ViM(Detector):
     """a ||(I - P P')(z - u)|| - lse(l), u = -pinv(W) b [Wang et al. 2022].
 
     P holds the first D eigenvectors of the second moment of z - u on training images, and a = |mean max logit| / mean
-    residual there. Where D is not below the rank of that moment, half the rank is taken: no inverse is ever needed, so
-    that few images do no harm. The absolute value keeps higher = more unknown where all logits are negative.
+    residual there. D is at most half the rank of that moment: were it nearly the rank, training images would have next
+    to no residual, a would be huge, and known and unknown images alike would stick out. The absolute value keeps
+    higher = more unknown where all logits are negative.
     """
 
     heavy = True
@@ -39,7 +40,7 @@ class ViM(Detector):
         self.origin_ = -torch.linalg.pinv(fit.weight.double()) @ fit.bias.double()
         values, vectors = torch.linalg.eigh(scatter(features, self.origin_))
         rank = int((values > RESOLUTION * values[-1]).sum())
-        dimensions = self.dimensions if self.dimensions < rank else rank // 2
+        dimensions = min(self.dimensions, rank // 2)
         self.principal_ = vectors[:, len(vectors) - dimensions :].clone(memory_format=torch.contiguous_format)
         norm = residual(features, self.origin_, self.principal_).mean()
         self.scale_ = fit.train.logits.double().amax(1).mean().abs() / norm if norm > 0 else torch.ones_like(norm)
