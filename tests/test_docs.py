@@ -57,7 +57,7 @@ def cited_in(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str
 
 
 def citations() -> dict[str, str]:
-    rooms = ("equations", "meta", "algorithms", "detectors", "translation", "evaluation")
+    rooms = ["equations", "meta", "algorithms", "detectors", "translation", "evaluation", "models", "report", "fitting"]
     files = [f for room in rooms for f in (SOURCE / f"{room}.py", *sorted((SOURCE / room).glob("*.py"))) if f.exists()]
     found = {}
     for file in files:

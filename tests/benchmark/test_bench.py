@@ -15,8 +15,9 @@ import pytest
 
 from madod.benchmark import outdated
 from madod.benchmark.claim import held
-from madod.benchmark.jobs import expand, opened
+from madod.benchmark.jobs import expand
 from madod.benchmark.messages import Places
+from madod.benchmark.stage import opened
 from madod.benchmark.sweep import Tally
 from madod.benchmark.work import perform
 from madod.cli.bench import said, warn_of_outdated

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from madod.benchmark import jobs
+from madod.benchmark import stage
 from madod.benchmark.jobs import expand
 from madod.benchmark.plan import DatasetPlan, Exceptions, Plan, Variant
 from madod.cli import bench, looking
@@ -35,7 +35,7 @@ def test_every_key_has_its_place_on_the_page():
 
 
 def test_the_numbers_of_runs_are_right(monkeypatch):
-    monkeypatch.setattr(jobs, "pretrained", lambda source, cache: None)
+    monkeypatch.setattr(stage, "pretrained", lambda source, cache: None)
     count = {name: len(expand(ROOT / "plans" / f"{name}.toml", None)[1]) for name in ("smoke", "paper")}
     assert count == {"smoke": 8, "paper": 1152}
     assert "does eight runs" in PAGE

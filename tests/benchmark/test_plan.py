@@ -8,10 +8,11 @@ import pytest
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
-from madod.benchmark.jobs import called, expand, names_of, opened
+from madod.benchmark.jobs import expand
 from madod.benchmark.plan import DatasetPlan
 from madod.benchmark.record import RunSpec, apart
 from madod.benchmark.settings import hparams, settings
+from madod.benchmark.stage import called, names_of, opened
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells, load_plan

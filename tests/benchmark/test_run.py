@@ -10,11 +10,12 @@ import torch
 
 from madod import benchmark
 from madod.benchmark import work
-from madod.benchmark.jobs import expand, opened
+from madod.benchmark.jobs import expand
 from madod.benchmark.messages import Places
 from madod.benchmark.record import RunSpec, read_record
 from madod.benchmark.run import refuse_misfits, run
 from madod.benchmark.settings import hparams
+from madod.benchmark.stage import opened
 from madod.benchmark.without import Without
 from madod.data.base import Domain, DomainDataset
 from madod.data.folder import Folder

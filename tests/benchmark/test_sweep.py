@@ -364,7 +364,7 @@ def test_a_run_that_diverges_is_mended_in_the_plan_and_leaves_its_folder_to_nobo
 
 def test_what_a_run_can_refuse_names_no_flags():
     package = Path(madod.__file__).parent
-    apart = ("cluster.py", "jobs.py", "judge.py")  # of `madod bench run` alone; the last names the keys of a plan too
+    apart = ("cluster.py", "stage.py", "judge.py")  # of `madod bench run` alone; the last names the keys of a plan too
     rooms = ("models", "translation", "algorithms", "evaluation", "benchmark")
     files = [*package.glob("*.py"), *(file for room in rooms for file in (package / room).glob("*.py"))]
     for file in (file for file in files if file.name not in apart):

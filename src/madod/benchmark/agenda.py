@@ -44,6 +44,11 @@ class Entry:
     fold: str | None = None
     """The source domain that an inner run of selection is tested in; None for a run of the comparison itself."""
 
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What tells a number in a table from all others, whatever the settings of its run."""
+        return self.variant, *self.cell[:2], frozenset(self.cell.unknown), self.seed, self.draw, self.fold
+
 
 @dataclass(frozen=True)
 class Agenda:

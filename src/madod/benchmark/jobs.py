@@ -1,12 +1,10 @@
 """From a plan to the runs that it asks for."""
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,20 +14,13 @@ from madod.benchmark.generator import plain
 from madod.benchmark.plan import DatasetPlan, Plan, Variant, together
 from madod.benchmark.record import RunSpec
 from madod.benchmark.settings import settings
+from madod.benchmark.stage import Names, Open, Stage, called, opened, stage_of
 from madod.benchmark.toml import Keys, Toml
-from madod.benchmark.unknown import unknown_of
 from madod.benchmark.without import Without, without_name
-from madod.benchmark.words import check_cells, load_plan
+from madod.benchmark.words import load_plan
 from madod.data.base import DATASETS, DomainDataset
-from madod.data.folder import recorded_as
-from madod.data.opening import Opening, open_dataset, own_folder
+from madod.data.opening import own_folder
 from madod.errors import InputError, first_few, nearest
-from madod.models.pretrained import pretrained
-from madod.models.weights import ENDINGS, Weights
-from madod.progress import silent
-
-Open = Callable[[str, int | None, bool], DomainDataset]
-"""Gives a dataset by its name, the size of its pictures, and whether those that cannot be read are left out."""
 
 
 @dataclass(frozen=True)
@@ -70,41 +61,6 @@ class Job:
         return (*self.cell, spec.translate_steps, spec.backbone, spec.start, spec.precision)
 
 
-class Names(NamedTuple):
-    """What a dataset calls its domains, its units and its classes."""
-
-    domains: tuple[str, ...]
-    units: tuple[str, ...]
-    classes: tuple[str, ...]
-
-
-class Stage(NamedTuple):
-    """One dataset of a plan, looked up."""
-
-    entry: DatasetPlan
-    names: Names
-    weights: Weights | None
-    file: str
-    """The pretrained weights as a worker can find them."""
-
-    @property
-    def unseen(self) -> Sequence[str]:
-        """The unseen domains of its runs."""
-        return self.names.domains if self.entry.test_domains == "all" else self.entry.test_domains
-
-    def unknown(self, seeds: Sequence[int]) -> dict[int, list[tuple[str, ...]]]:
-        """Return by seed the classes that are unknown in each of its runs."""
-        return unknown_of(self.entry.unknown, self.names.units, seeds)
-
-
-def opened(
-    name: str, size: int | None, skip_bad: bool, *, root: Path | None = None, cache: Path | None = None
-) -> DomainDataset:
-    """Return the dataset of a name in a plan; the root is where registered datasets lie that are no part of madod."""
-    needed = own_folder(name) is None and takes(name, "root")
-    return open_dataset(name, Opening(root if needed else None, size, skip_bad, cache), silent)
-
-
 def expand(
     file: Path, root: Path | None, open_: Open = opened, *, cache: Path | None = None
 ) -> tuple[Agenda, list[Job]]:
@@ -115,7 +71,7 @@ def expand(
     lies: dict[str, Path | None] = {}
     asked: dict[tuple[object, ...], int] = {}
     for k, dataset in enumerate(plan.datasets):
-        stage = _stage(dataset, toml, k, root, open_, cache)
+        stage = stage_of(dataset, toml, k, root, open_, cache)
         _refuse_idle(plan, stage, toml, k)
         name, folder = called(dataset), own_folder(dataset.name)
         home = folder.resolve() if folder else None
@@ -129,39 +85,14 @@ def expand(
                 where = ("variants", place) if place >= 0 else ("datasets", k)
                 raise toml.refusal(where, f"{variant.label} on {name}: {error}") from error
             for entry, job in found:
-                cell = entry.cell
-                told = (
-                    entry.variant,
-                    name,
-                    cell.test_domain,
-                    frozenset(cell.unknown),
-                    entry.seed,
-                    entry.draw,
-                    entry.fold,
-                )
-                if asked.setdefault(told, k) != k:
-                    first = toml.line(("datasets", asked[told]))
-                    why = f"{cell.place} is among the runs of the dataset in line {first} too, and would count twice"
-                    raise toml.refusal(("datasets", k), f"{why}: leave it out of one of them")
+                if asked.setdefault(entry.told, k) != k:
+                    first = toml.line(("datasets", asked[entry.told]))
+                    why = f"{entry.cell.place} is among the runs of the dataset in line {first} too"
+                    raise toml.refusal(("datasets", k), f"{why}, and would count twice: leave it out of one")
                 entries.append(entry)
                 jobs.setdefault(job.folder, job)
     agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
     return agenda, list(jobs.values())
-
-
-def _stage(entry: DatasetPlan, toml: Toml, place: int, root: Path | None, open_: Open, cache: Path | None) -> Stage:
-    with toml.at(("datasets", place, "name")):
-        names = names_of(entry, open_)
-    check_cells(entry, names.domains, names.units, toml, place)
-    if entry.name in DATASETS and entry.size is not None and not takes(entry.name, "size"):
-        raise toml.refusal(("datasets", place, "size"), f"{entry.name} has one size only: leave size out")
-    if entry.name in DATASETS and entry.skip_bad and not takes(entry.name, "skip_bad"):
-        raise toml.refusal(("datasets", place, "skip_bad"), f"{entry.name} has no picture files: leave skip_bad out")
-    file = entry.pretrained
-    if root is not None and not Path(file).exists() and (root / file).is_file():
-        file = str(root / file)
-    with toml.at(("datasets", place, "pretrained")):
-        return Stage(entry, names, _weights(file, root, cache), file)
 
 
 def _refuse_idle(plan: Plan, stage: Stage, toml: Toml, place: int) -> None:
@@ -182,46 +113,6 @@ def _refuse_idle(plan: Plan, stage: Stage, toml: Toml, place: int) -> None:
                 raise toml.refusal((*at, "unknown"), said, group[0])
         if not other.lengths and not other.hparams:
             raise toml.refusal(at, "these exceptions change nothing: add hparams.ALGORITHM or lengths.ALGORITHM")
-
-
-def _weights(file: str, root: Path | None, cache: Path | None) -> Weights | None:
-    """Return pretrained weights; a file that is not at hand may lie under a root that was not named."""
-    try:
-        return pretrained(file, cache=cache)
-    except InputError as error:
-        if root is not None or Path(file).suffix not in ENDINGS or Path(file).is_file():
-            raise
-        why = f"there is no file of weights {file!r} here: give the folder that it lies in as --root, or mend the path"
-        raise InputError(why) from error
-
-
-def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
-    """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
-    folder = own_folder(entry.name)
-    if folder is None:
-        blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
-        return Names(blank.domains, blank.units, blank.classes)
-    if not folder.is_dir():
-        there = tuple(name for name in DATASETS if name != "folder")
-        raise InputError(
-            f"there is no dataset {entry.name!r}{nearest(entry.name, there)} and no folder of that name; "
-            f"there are: {', '.join(there)}"
-        )
-    if entry.size is None:
-        raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
-    dataset = open_(entry.name, entry.size, entry.skip_bad)
-    return Names(dataset.domains, dataset.units, dataset.classes)
-
-
-def called(entry: DatasetPlan) -> str:
-    """Return what records call a dataset: its name, or the last part of a folder's."""
-    folder = own_folder(entry.name)
-    return entry.name if folder is None else recorded_as(folder)
-
-
-def takes(name: str, word: str) -> bool:
-    """Tell whether a registered dataset has a use for a root or a size."""
-    return word in inspect.signature(DATASETS[name]).parameters
 
 
 def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, Job]]:

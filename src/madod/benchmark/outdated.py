@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from madod.benchmark.jobs import Job, Open
+from madod.benchmark.jobs import Job
 from madod.benchmark.run import divided, fingerprints
+from madod.benchmark.stage import Open
 from madod.benchmark.state import facts_of
 from madod.data.base import DomainDataset
 from madod.data.opening import own_folder

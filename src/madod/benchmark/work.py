@@ -12,10 +12,11 @@ from pathlib import Path
 import torch
 
 from madod.benchmark.claim import Claim, claimed
-from madod.benchmark.jobs import Job, opened
+from madod.benchmark.jobs import Job
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
+from madod.benchmark.stage import opened
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError, is_out_of_memory

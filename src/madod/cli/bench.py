@@ -20,7 +20,8 @@ from madod.storage import refuse_closed, refuse_file
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
 
-    from madod.benchmark.jobs import Job, Open
+    from madod.benchmark.jobs import Job
+    from madod.benchmark.stage import Open
     from madod.benchmark.sweep import Engine, Tally
 
 log = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ def run(arguments: Sequence[str]) -> int:
     from madod.benchmark.local import prepare
 
     context = prepare(how.threads or 1) if how.engine == "local" else None  # workers import while the plan is read
-    from madod.benchmark.jobs import expand, opened
+    from madod.benchmark.jobs import expand
+    from madod.benchmark.stage import opened
     from madod.benchmark.sweep import Sweep
     from madod.cli.sweeping import watched
 
@@ -177,7 +179,7 @@ def check_numbers(how: Run) -> None:
 
 def check_data(jobs: "Sequence[Job]", how: Run, open_: "Open") -> None:
     """Refuse a sweep whose datasets are not there before anything starts; with Ray the data is the nodes' affair."""
-    from madod.benchmark.jobs import takes
+    from madod.benchmark.stage import takes
     from madod.cli.datasets import warn_of_differences
 
     if how.root is not None and not how.root.is_dir() and how.engine == "local":
