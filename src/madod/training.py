@@ -225,6 +225,12 @@ def settings_of(file: Path) -> str:
     return read_texts(file).get("settings", "")
 
 
+def identity_of(file: Path) -> str:
+    """Return the identity of the run that a checkpoint is of; nothing without one."""
+    identity: str = json.loads(read_texts(file).get("facts", "{}")).get("identity", "")
+    return identity
+
+
 def reached(file: Path) -> int:
     """Return the step that a checkpoint holds; 0 without one."""
     return int(json.loads(read_texts(file).get("facts", "{}")).get("step", 0))

@@ -9,7 +9,7 @@ from madod.data.split import split
 from madod.errors import InputError
 
 LABELS = torch.arange(3).repeat_interleave(5)
-IMAGES = torch.zeros(15, 3, 8, 6, dtype=torch.uint8)
+IMAGES = torch.arange(15, dtype=torch.uint8)[:, None, None, None].expand(15, 3, 8, 6).contiguous()
 
 
 class Plain(DomainDataset):
@@ -46,3 +46,24 @@ def test_a_dataset_that_hands_out_other_than_it_says_is_refused(changed, said):
     assert len(split(Plain(), test_domain="a").source) == 12
     with pytest.raises(InputError, match=said):
         split(Plain(**changed), test_domain="a")
+
+
+def test_copies_of_an_image_are_held_out_together_or_not_at_all():
+    """A network that was trained on an image knows its copies: they say nothing of new ones."""
+    different = torch.randint(0, 256, (30, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    different[10:] = different[9]  # alike at a glance, and told apart by one pixel
+    different[torch.arange(10, 30), 0, 1, 1] = torch.arange(20, dtype=torch.uint8)
+    copied = different.repeat_interleave(4, 0)
+
+    class Copied(Plain):
+        shape = (3, 40, 40)
+
+    labels = torch.arange(3).repeat(40)
+    for seed in range(5):
+        parts = split(Copied(copied, labels.sort().values, labels.sort().values), test_domain="a", split_seed=seed)
+        train, held = (
+            {image.numpy().tobytes() for image in part.stored(torch.arange(len(part)))} for part in parts[:2]
+        )
+        assert not train & held
+        assert (len(train), len(held)) == (24, 6)
+        assert (len(parts.source), len(parts.val)) == (96, 24)

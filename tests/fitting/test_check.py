@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from madod.benchmark.record import RunSpec
+from madod.data.base import Domain
 from madod.data.digits import Digits
 from madod.data.split import split
 from madod.detectors import THREE
@@ -126,3 +127,16 @@ def test_a_damaged_file_is_made_again(tmp_path, content):
     begun, again = asked(tmp_path, InputError("no"))
     (tmp_path / FILE).write_text(content)
     assert len(again()) == len(begun) == 4
+
+
+def test_a_domain_of_one_class_is_asked_for_its_label():
+    """Hidden, it would leave nothing to measure."""
+
+    class Lonely(Digits):
+        def read(self, domain):
+            whole = super().read(domain)
+            kept = (whole.labels == 3).nonzero()[:, 0] if domain == "neon" else slice(None)
+            return Domain(domain, whole.images[kept], whole.labels[kept], whole.units[kept])
+
+    hidden = {plan.test_domain: len(plan.ood_classes) for plan in check.fold_specs(SPEC, Lonely(), "full")}
+    assert hidden == {"ink": 1, "chalk": 1, "neon": 0, "outline": 1}

@@ -82,8 +82,9 @@ def test_where_nothing_was_held_out_nothing_is_claimed():
     one_class = replace(GOOD, accuracy=0.1, guessing=None, auroc={})
     told = found(one_class)
     assert (told.domains, told.accuracy, told.auroc) == (1, None, None)
-    (said,) = told.warnings
-    assert said.startswith("whether it finds unknowns was not measured: no held-out domain has pictures of both known")
+    labels, unknowns = told.warnings
+    assert labels.startswith("how its labels do in a new domain was not measured: no held-out domain has two classes")
+    assert unknowns.startswith("whether it finds unknowns was not measured: no held-out domain has pictures of both")
 
 
 def test_where_no_class_was_hidden_one_is_asked_for_if_there_are_enough():

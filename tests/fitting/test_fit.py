@@ -192,6 +192,52 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     assert not list(tmp_path.iterdir())  # refused before anything was decoded
 
 
+@pytest.mark.parametrize("name", ["check", "report.html", "thesis.doc"])
+def test_a_model_is_not_written_over_a_persons_files(name, pictures, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / name).write_text("kept") if "." in name else shutil.copytree(pictures, home / name)
+    before = sorted(home.rglob("*"))
+    source = home / name if name == "check" else pictures
+    said = (
+        rf"home holds {name} and no training of madod, which could write over what is there: choose a new or an empty"
+    )
+    with pytest.raises(madod.InputError, match=said):
+        madod.fit(source, out=home, cache=tmp_path, algorithm="erm", steps=2, size=8)
+    assert sorted(home.rglob("*")) == before
+
+
+def test_what_a_person_keeps_in_a_training_stays_there(pictures, tmp_path):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8, "detector": "energy"}
+    madod.fit(pictures, **how)
+    for name in ("notes.txt", "0123456789abcde"):
+        (tmp_path / "out" / "check" / name).mkdir(parents=True)
+    madod.fit(pictures, check="short", **how)
+    assert {item.name for item in (tmp_path / "out" / "check").iterdir()} == {"notes.txt", "0123456789abcde"}
+
+
+def test_other_pictures_are_refused_before_a_check_is_done_on_them(pictures, tmp_path, monkeypatch):
+    pictures = shutil.copytree(pictures, tmp_path / "pictures")
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8, "check": "short"}
+    madod.fit(pictures, **how)
+    before = (tmp_path / "out" / "check.json").read_bytes()
+    shutil.copy(next(pictures.glob("day/cat/*")), pictures / "night" / "dog" / "new.png")
+    monkeypatch.setattr("madod.fitting.fit.checked", lambda *args, **how: pytest.fail("the check came first"))
+    with pytest.raises(madod.InputError, match="holds a finished run with other images: choose another folder"):
+        madod.fit(pictures, **how)
+    assert (tmp_path / "out" / "check.json").read_bytes() == before
+
+
+def test_what_a_longer_check_said_of_a_model_stays(pictures, tmp_path):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8}
+    said = madod.fit(pictures, check="full", **how).card.check
+    assert said.domains == 2
+    for check in ("short", "none"):
+        assert madod.fit(pictures, check=check, **how).card.check == said
+    (tmp_path / "out" / "check.json").unlink()
+    assert madod.fit(pictures, check="none", **how).card.check == said
+
+
 @pytest.mark.parametrize("inner", ["", "model"])
 def test_a_file_is_no_folder_for_a_model(inner, pictures, tmp_path):
     (tmp_path / "photo.png").write_bytes(b"kept")

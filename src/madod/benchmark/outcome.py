@@ -1,6 +1,7 @@
 """A finished run: what it leaves in its folder, how that is read back, and what stands in its way there."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from madod.models.layers import usual_norm
 from madod.predict import Card, Model, load
 from madod.predict.gallery import gathered
 from madod.storage import whole
-from madod.training import CHECKPOINT, History, another, settings_of, write_history
+from madod.training import CHECKPOINT, History, another, identity_of, settings_of, write_history
 
 
 @dataclass(frozen=True)
@@ -73,9 +74,8 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
 def recalled(spec: RunSpec, parts: Split, data: dict[str, str], out: Path, ship: str) -> Outcome:
     """Return a finished run as it left itself; refuse a folder that holds another one."""
     refuse_another(spec, out, ship)
+    refuse_other_images(spec, data, out)
     record = load_record(out)
-    if record.data != data:
-        raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
     (out / CHECKPOINT).unlink(missing_ok=True)
     names = [name for name in record.thresholds if not DETECTORS[name].needs_model]
     result = evaluate_stored(load_outputs(out / OUTPUTS), names)
@@ -98,6 +98,20 @@ def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
         raise InputError(
             f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
         )
+
+
+def identity(spec: RunSpec, data: Mapping[str, str]) -> str:
+    """Return what names all that decides a training's outcome: its settings and the images it sees."""
+    return f"{spec.id} {data['source']}"
+
+
+def refuse_other_images(spec: RunSpec, data: Mapping[str, str], out: Path) -> None:
+    """Refuse a folder that holds this run on other images than those with these hashes, finished or begun."""
+    if (out / RECORD).exists():
+        if load_record(out).data != data:
+            raise InputError(f"{out} holds a finished run with other images: choose another folder or delete it")
+    elif identity_of(out / CHECKPOINT) not in ("", identity(spec, data)):
+        raise another(out / CHECKPOINT, "pictures" if settings_of(out / CHECKPOINT) else "settings or pictures")
 
 
 def refuse_begun(spec: RunSpec, out: Path) -> None:

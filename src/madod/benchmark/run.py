@@ -16,7 +16,7 @@ from torch import nn
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
-from madod.benchmark.outcome import Outcome, leave, recalled, refuse_begun
+from madod.benchmark.outcome import Outcome, identity, leave, recalled, refuse_begun
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import RECORD, RunRecord, RunSpec
 from madod.data.base import DomainDataset
@@ -86,12 +86,12 @@ def run(
     known = setting(spec, dataset, parts, made.translate if made else no_translate, weights, how)
     learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
     learner.to(device)
-    rng, identity = np.random.default_rng(spec.seed), f"{spec.id} {data['source']}"
+    rng = np.random.default_rng(spec.seed)
     with clocked(seconds, "training", past):
         history = train(
             learner, parts.source, rng,
-            steps=spec.steps, out=out, identity=identity, stage=spec.algorithm, progress=progress, before=dict(seconds),
-            remedy=remedy, settings=json.dumps(asdict(spec), sort_keys=True),
+            steps=spec.steps, out=out, identity=identity(spec, data), stage=spec.algorithm, progress=progress,
+            before=dict(seconds), remedy=remedy, settings=json.dumps(asdict(spec), sort_keys=True),
         )  # fmt: skip
         forget(learner)
         net = learner.deploy(parts.source, rng)
@@ -119,15 +119,15 @@ def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | Non
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)
 
 
-def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device) -> Split:
-    """Return source, held-out and target images on the device; refuse a dataset that leaves none to hold out."""
+def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device | None = None) -> Split:
+    """Return source, held-out and target images, on a device; refuse a dataset that leaves none to hold out."""
     parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
     if not len(parts.val):
         raise InputError(
             f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
             "add more pictures, three of a class in a domain at least"
         )
-    return Split(*(pool.to(device) for pool in parts))
+    return parts if device is None else Split(*(pool.to(device) for pool in parts))
 
 
 def fingerprints(parts: Split) -> dict[str, str]:

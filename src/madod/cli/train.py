@@ -259,6 +259,8 @@ def summary(how: Train, made: "Fitted") -> str:
                 else ""
             )
             lines.append(f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}")
+        elif not fold.failure:
+            lines.append(f"check without {fold.domain}: no class there that another domain has, so nothing to label")
     if "accuracy" in metrics:
         lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
     for name in outcome.evaluation.detectors:

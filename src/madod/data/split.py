@@ -1,5 +1,6 @@
 """The protocol: leave one domain out, hide classes, hold out a fifth of the sources."""
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,9 +34,9 @@ def split(
 ) -> Split:
     """Divide a dataset; unknown classes get label -1 and stand in target only.
 
-    Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit. The division of a
-    domain depends on that domain and on `split_seed` alone. Without a test domain all domains are sources and target
-    is empty. Labels are renumbered over the classes that stay known.
+    Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit, copies together. The
+    division of a domain depends on that domain and on `split_seed` alone. Without a test domain all domains are sources
+    and target is empty. Labels are renumbered over the classes that stay known.
     """
     hidden = {dataset.unit_index(name) for name in ood_classes}
     sources = [name for name in dataset.domains if name != test_domain]
@@ -107,15 +108,40 @@ def _pool(dataset: DomainDataset, domains: Sequence[Domain], hidden: set[int], k
 
 
 def _held_out(seen: Pool, holdout: float, split_seed: int) -> Tensor:
-    """Mark the held-out images (n,) of every domain and unit; each domain draws from its own name and the seed."""
+    """Mark the held-out images (n,) of every domain and unit; each domain draws from its own name and the seed.
+
+    Copies of an image are all held out or none: a network knows what it was trained on.
+    """
     held = torch.zeros(len(seen), dtype=torch.bool)
     for k, name in enumerate(seen.domains):
         rng = np.random.default_rng([split_seed, *name.encode()])
         for unit in range(len(seen.units)):
             rows = _where((seen.d == k) & (seen.u == unit))
-            order = torch.from_numpy(rng.permutation(len(rows)))
-            held[rows[order[: round(len(rows) * holdout)]]] = True
+            first = _first_copies(seen, rows)
+            different = first.unique()
+            order = torch.from_numpy(rng.permutation(len(different)))
+            held[rows] = torch.isin(first, different[order[: round(len(different) * holdout)]])
     return held
+
+
+GLANCE = 8
+"""Pixels a side at which images are compared before those that look alike are compared in full."""
+
+
+def _first_copies(seen: Pool, rows: Tensor) -> Tensor:
+    """Return for each of these images (n,) the row of the first among them that is equal to it."""
+    step = max(1, min(seen.shape[1:]) // GLANCE)
+    glances: dict[bytes, list[int]] = {}
+    for chunk in rows.split(1024):
+        for row, image in zip(chunk.tolist(), seen.stored(chunk)[:, :, ::step, ::step], strict=True):
+            glances.setdefault(image.numpy(force=True).tobytes(), []).append(row)
+    first = {}
+    for alike in glances.values():
+        known: dict[bytes, int] = {}
+        for row in alike:
+            picture = seen.stored(torch.tensor([row])).numpy(force=True).tobytes() if len(alike) > 1 else b""
+            first[row] = known.setdefault(hashlib.sha256(picture).digest(), row)
+    return torch.tensor([first[row] for row in rows.tolist()], dtype=torch.int64)
 
 
 def _where(mask: Tensor) -> Tensor:

@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 FILE, FOLDS = "check.json", "check"
 """What came out, and the folder of its runs while they are at work."""
+DIGITS = 16
+"""Of the names of these runs' folders, which are hexadecimal."""
+LONGEST_FIRST: tuple[Check, ...] = ("full", "short", "none")
 KEEPS = (0.8, 0.9, 0.95, 0.98, 0.99)
 """Shares of held-out pictures that a threshold may let pass."""
 NEAR = ("knn", "vim")
@@ -89,8 +92,22 @@ def checked(
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
-    shutil.rmtree(out / FOLDS, ignore_errors=True)
+    for home in (out / FOLDS).glob("[0-9a-f]" * DIGITS):
+        shutil.rmtree(home, ignore_errors=True)
+    with suppress(OSError):  # whatever else is in it is a person's own
+        (out / FOLDS).rmdir()
     return folds
+
+
+def standing(
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
+) -> Check:
+    """Return the check to go by: a longer one of this very run than is asked for, where `check.json` has it whole."""
+    done = _done(out / FILE, detectors)
+    for longer in LONGEST_FIRST[: LONGEST_FIRST.index(how)] if done else ():
+        if done.keys() >= {*_ids(spec, dataset, fold_specs(spec, dataset, longer))}:
+            return longer
+    return how
 
 
 def awaited(
@@ -119,7 +136,7 @@ def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> lis
 
 def _home(out: Path, name: str) -> Path:
     """Return the folder of a fold's run, which no run with other settings or pictures has."""
-    return out / FOLDS / hashlib.sha256(name.encode()).hexdigest()[:16]
+    return out / FOLDS / hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
 
 
 def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
@@ -136,10 +153,11 @@ def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
 
 
 def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) -> RunSpec:
-    """Return the run without a domain and, where enough classes are left, without one of its classes."""
+    """Return the run without a domain and, where enough are left there and in all, without one of its classes."""
     present = dataset.read(domain).labels.unique().tolist()
     place = dataset.domains.index(domain)
-    hidden = (dataset.classes[present[place % len(present)]],) if len(dataset.classes) > 3 else ()
+    enough = len(dataset.classes) > 3 and len(present) > 1
+    hidden = (dataset.classes[present[place % len(present)]],) if enough else ()
     apart = replace(spec, test_domain=domain, ood_classes=hidden)
     if how != "short":
         return apart

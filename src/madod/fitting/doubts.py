@@ -39,7 +39,7 @@ def doubts(
         len([fold for fold in folds if not fold.failure]),
         labels.value if labels else None,
         unknowns.value if unknowns else None,
-        tuple(_of_labels(held, labels, scratch=scratch, short=short)),
+        tuple(_of_labels(held, labels, scratch=scratch, short=short)) or tuple(_unlabelled(folds, labels)),
         tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome)),
     )
 
@@ -82,6 +82,15 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
         yield (
             f"do not rely on its labels in a new domain: {_where(unseen)}{_right(unseen)}; "
             f"{_remedy(*_another(unseen), *_longer(short), scratch=scratch)}"
+        )
+
+
+def _unlabelled(folds: Sequence[Fold], labels: Skill | None) -> Iterator[str]:
+    """Say so where domains were held out and none of them had two classes that the others have."""
+    if labels is None and any(not fold.failure for fold in folds):
+        yield (
+            "how its labels do in a new domain was not measured: no held-out domain has two classes that other domains "
+            "have too; add pictures of the same classes to several domains"
         )
 
 

@@ -12,7 +12,7 @@ import torch
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
 from madod.benchmark.outcome import Outcome
-from madod.benchmark.record import RunSpec
+from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams as with_presets
 from madod.data.opening import Opening
@@ -70,13 +70,18 @@ def carry_out(
         return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
 
     with alone(out):
+        finished = (out / RECORD).exists()
         folds = checked(spec, ready.dataset, check, out, fold, detectors=names)
         ship = detector or best_detector(folds, spec)
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
         choices = len(offered(spec)) if folds and detector is None else 1
         strangers = scored(load(out), unknowns) if unknowns else None
-        found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
+        before = load(out).card.check
+        if finished and before and not (seen or strangers):
+            found = before  # nothing was measured now, and what was stays true
+        else:
+            found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)
     return Fitted(spec, outcome, folds, ship, found, strangers)
 

@@ -9,15 +9,17 @@ from typing import Any
 import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
-from madod.benchmark.outcome import refuse_another
-from madod.benchmark.record import RunSpec, refuse_seed
+from madod.benchmark.claim import LOCK
+from madod.benchmark.outcome import refuse_another, refuse_other_images
+from madod.benchmark.record import RECORD, RunSpec, refuse_seed
+from madod.benchmark.run import divided, fingerprints
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
-from madod.data.folder import recorded_as, refuse_size
+from madod.data.folder import listing, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
-from madod.errors import InputError
-from madod.fitting.check import offered
+from madod.errors import InputError, first_few
+from madod.fitting.check import offered, standing
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
@@ -25,6 +27,7 @@ from madod.models.weights import Weights
 from madod.predict.card import FACTS
 from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
+from madod.training import CHECKPOINT
 
 
 @dataclass(frozen=True)
@@ -106,17 +109,29 @@ def prepare(
         refuse_another(spec, out, detector)
     if before is not None:
         before(seen)
-    return Ready(seen, spec, opened(data, opening, seen, progress), weights, detector, device, cache)
+    ready = Ready(seen, spec, opened(data, opening, seen, progress), weights, detector, device, cache)
+    if out is None:
+        return ready
+    refuse_other_images(spec, fingerprints(divided(spec, ready.dataset)), out)
+    check = standing(spec, ready.dataset, choice.check, out, detectors=ready.detectors)
+    return replace(ready, look=replace(seen, choice=replace(choice, check=check)))
 
 
 def refuse_place(out: Path, own: Path | None) -> None:
-    """Refuse to write where one cannot, among a person's pictures, or beside a model that would hide the new one."""
+    """Refuse to write where one cannot, among a person's files, or beside a model that would hide the new one."""
     refuse_file(out)
     refuse_closed(out)
-    if (out / FACTS).exists():
-        raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
     if own is not None and out.resolve().is_relative_to(own.resolve()):
         raise InputError(f"{out} lies among the pictures in {own}: choose a folder outside of them")
+    if (out / FACTS).exists():
+        raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
+    ours = any((out / left).exists() for left in (LOCK, CHECKPOINT, RECORD))
+    others = [item.name for kind in listing(out) for item in kind] if out.is_dir() and not ours else []
+    if others:
+        raise InputError(
+            f"{out} holds {first_few(others, 3)} and no training of madod, which could write over what is there: "
+            "choose a new or an empty folder"
+        )
 
 
 def look(
