@@ -11,9 +11,11 @@ import torch
 from PIL import Image
 
 from madod.data.base import DATASETS
-from madod.data.folder import Folder, find_pictures
+from madod.data.finding import find_pictures
+from madod.data.folder import Folder
 from madod.data.images import read_image
 from madod.errors import InputError
+from madod.fitting.survey import survey
 
 COLOURS = {"photo": (250, 0, 0), "sketch": (0, 250, 0)}
 
@@ -279,6 +281,49 @@ def test_classes_without_domains_are_recognised(tmp_path, cache):
     text = refusal(tmp_path / "root", cache)
     assert text.startswith(f"{tmp_path / 'root'} looks like ROOT/CLASS/*.jpg, without domains")
     assert text.endswith(LAYOUT)
+
+
+def deeper(root: Path, *places: str) -> Path:
+    for place in places:
+        save(root / place / "0.png")
+    return root
+
+
+SPLITS = [f"{part}/{domain}/{label}" for part in ("train", "val") for domain in ("day", "dusk") for label in "xyz"]
+
+
+@pytest.mark.parametrize("left_out", [(), ("val/dusk/x", "val/dusk/y"), ("val/day/z", "val/dusk/z", "train/dusk/z")])
+def test_domains_below_folders_for_training_and_testing_are_recognised(tmp_path, cache, left_out):
+    root = deeper(tmp_path / "root", *(set(SPLITS) - set(left_out)))
+    names = "x, y" if "train/dusk/z" in left_out else "x, y, z"
+    assert refusal(root, cache) == (
+        f"{root} seems to hold its domains and classes one level deeper, since no class folder has pictures of its own "
+        f"but they share the folders {names}: give {root / 'train'}, or move the pictures up into the class "
+        f"folders if these only divide the classes{LAYOUT}"
+    )
+    with pytest.raises(InputError, match="one level deeper"):
+        survey(root)
+    assert Folder(root / "train", size=32, cache=cache).domains == ("day", "dusk")
+
+
+def test_a_single_folder_above_the_domains_is_recognised(tmp_path, cache):
+    root = deeper(tmp_path / "root", *(place for place in SPLITS if place.startswith("train")))
+    assert f"give {root / 'train'}, or" in refusal(root, cache)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"cat": ("tabby", "lion"), "dog": ("collie", "husky")},
+        {"cat": ("images",), "dog": ("images",)},
+        {"cat": ("train", "Test"), "dog": ("train", "Test")},
+        {"cat": ("left", "right", "."), "dog": ("left", "right")},
+    ],
+)
+def test_folders_may_divide_classes(tmp_path, cache, inner):
+    places = [f"{domain}/{label}/{part}" for domain in "ab" for label, parts in inner.items() for part in parts]
+    root = deeper(tmp_path / "root", *places)
+    assert Folder(root, size=32, cache=cache).classes == ("cat", "dog")
 
 
 def test_pictures_in_the_root_are_recognised(tmp_path, cache):

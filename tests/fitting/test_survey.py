@@ -71,7 +71,7 @@ def test_what_is_kept_apart_has_no_say_in_the_size(tmp_path):
 
 
 def test_only_files_of_one_length_are_read(tmp_path, monkeypatch):
-    from madod.data.folder import LabelledFile
+    from madod.data.finding import LabelledFile
     from madod.fitting import survey as room
 
     short, long = tmp_path / "a.png", tmp_path / "b.png"

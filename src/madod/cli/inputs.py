@@ -36,7 +36,7 @@ def _named(word: str) -> Iterable[Path]:
 
 def _inside(folder: Path) -> Iterable[Path]:
     """Return what walks a folder: its pictures, then those of its folders, in order of their names."""
-    from madod.data.folder import pictures_below
+    from madod.data.finding import pictures_below
 
     if not any(pictures_below(folder, lenient=True)):
         raise InputError(f"the folder {folder} has no pictures in it: give a file, or a folder with pictures")

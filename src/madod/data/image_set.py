@@ -10,7 +10,8 @@ import torch
 
 from madod.data.base import Domain
 from madod.data.cache import Counted, cache_dir, decoded
-from madod.data.folder import LabelledFile, pictures_below, refuse_size, report_bad
+from madod.data.finding import LabelledFile, pictures_below
+from madod.data.folder import refuse_size, report_bad
 from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
 from madod.errors import InputError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from madod.data.folder import listing
+from madod.data.finding import listing
 from madod.errors import InputError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")

@@ -8,7 +8,7 @@ from typing import Any
 
 from madod.data.base import DATASETS
 from madod.data.download import Source
-from madod.data.folder import LabelledFile, listing, pictures_below
+from madod.data.finding import LabelledFile, listing, pictures_below
 from madod.data.image_set import ImageSet
 from madod.data.layout import folder_in
 from madod.data.published import Absent, Census

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from madod.data.folder import pictures_below
+from madod.data.finding import pictures_below
 from madod.data.images import BadImage
 from madod.errors import InputError
 from madod.evaluation.metrics import auroc

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from madod.data.folder import LabelledFile, find_pictures
+from madod.data.finding import LabelledFile, find_pictures
 from madod.data.images import BadImage, dimensions, opened
+from madod.data.order import refuse_deeper
 from madod.errors import first_few
 
 SCARCE = 10
@@ -93,6 +94,7 @@ class Survey:
 def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[str] = ()) -> Survey:
     """Look at a folder ROOT/DOMAIN/CLASS; the sizes are those of pictures that training may see."""
     pictures = find_pictures(root, warn=False)
+    refuse_deeper(pictures, root)
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for picture in pictures:
         counts[picture.domain][picture.label] += 1

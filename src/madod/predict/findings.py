@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.data.base import UNKNOWN
-from madod.data.folder import LabelledFile, find_pictures, folder_name, listing, pictures_below, warn_of_loose
+from madod.data.finding import LabelledFile, find_pictures, folder_name, listing, pictures_below, warn_of_loose
 from madod.data.images import is_picture
 from madod.errors import InputError
 from madod.evaluation.metrics import detection

@@ -1,0 +1,147 @@
+"""The pictures of a folder: where they lie, and which files are left out."""
+
+import logging
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from madod.data.images import is_picture
+from madod.errors import InputError
+
+log = logging.getLogger(__name__)
+
+LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
+_IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
+
+
+class LabelledFile(NamedTuple):
+    """A picture file, its domain and its class."""
+
+    domain: str
+    label: str
+    path: Path
+
+
+class Listing(NamedTuple):
+    """The visible folders and other files of a folder."""
+
+    folders: list[Path]
+    files: list[Path]
+
+
+def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> list[LabelledFile]:
+    """Return the pictures under ROOT/DOMAIN/CLASS, sorted by domain, class and path; warn of files left out.
+
+    Where there are none, `layout` says what was looked for.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root} is not a folder; {layout}" if root.exists() else f"there is no folder {root}")
+    pictures, others = [], Counter[str]()
+    for domain in listing(root).folders:
+        for label in listing(domain).folders if _place(domain) != _place(root) else ():
+            for file in _files_below(label, {_place(root), _place(domain)}):
+                if is_picture(file):
+                    pictures.append(LabelledFile(folder_name(domain), folder_name(label), file))
+                else:
+                    others[file.suffix or file.name] += 1
+    if not pictures:
+        raise InputError(_nothing_found(root, others, layout))
+    if warn:
+        warn_of_loose(root, listing(root).folders)
+        _warn_of_kinds(root, others)
+    return sorted(pictures)
+
+
+def listing(folder: Path) -> Listing:
+    """Return what a person sees in a folder, sorted by name."""
+    try:
+        items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
+        folders = [item for item in items if item.is_dir()]
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"cannot list the folder {folder}: {reason}; make it readable or move it elsewhere") from error
+    inner = set(folders)
+    return Listing(folders, [item for item in items if item not in inner])
+
+
+def pictures_below(folder: Path, *, warn: bool = False, lenient: bool = False) -> Iterator[Path]:
+    """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
+
+    With `warn` it says in the end which files it left out. With `lenient` a folder in it that cannot be looked into is
+    yielded in the end, as the picture that it is not: whoever reads it says so, and the others are done.
+    """
+    others, closed = Counter[str](), list[Path]()
+    for file in _files_below(folder, set(), closed if lenient else None):
+        if is_picture(file):
+            yield file
+        else:
+            others[file.suffix or file.name] += 1
+    if warn:
+        _warn_of_kinds(folder, others)
+    yield from closed
+
+
+def _files_below(folder: Path, seen: set[tuple[int, int]], closed: list[Path] | None = None) -> Iterator[Path]:
+    """Yield the files at any depth; a link back to a folder already seen is not followed.
+
+    Folders that cannot be looked into are noted in `closed`, or raise where there is none.
+    """
+    if _place(folder) in seen:
+        return
+    seen.add(_place(folder))
+    if closed is not None and not os.access(folder, os.R_OK | os.X_OK):
+        closed.append(folder)
+        return
+    folders, files = listing(folder)
+    yield from files
+    for inner in folders:
+        yield from _files_below(inner, seen, closed)
+
+
+def _place(folder: Path) -> tuple[int, int]:
+    facts = folder.stat()
+    return facts.st_dev, facts.st_ino
+
+
+def folder_name(folder: Path) -> str:
+    """Return the name with accents composed, since systems differ in how they store the same letters."""
+    try:
+        folder.name.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"the folder name {str(folder)!r} is not valid text: rename it") from None
+    return unicodedata.normalize("NFC", folder.name)
+
+
+def _nothing_found(root: Path, others: Counter[str], layout: str) -> str:
+    folders, files = listing(root)
+    if not folders and not files:
+        return f"the folder {root} is empty; {layout}"
+    if loose := _pictures_in(folders):
+        return (
+            f"{root} looks like ROOT/CLASS/*.jpg, without domains ({loose[0]} lies directly in a folder of the root): "
+            f"put the class folders of each site or style into a folder of its own; {layout}"
+        )
+    if _pictures_in([root]):
+        return f"the pictures of {root} lie in no class and no domain; {layout}"
+    seen = f" (only {', '.join(sorted(others))})" if others else ""
+    return f"no pictures in {root}{seen}; {layout}"
+
+
+def _pictures_in(folders: Iterable[Path]) -> list[Path]:
+    return [file for folder in folders for file in listing(folder).files if is_picture(file)]
+
+
+def warn_of_loose(root: Path, domains: Iterable[Path] = ()) -> None:
+    """Warn of pictures that lie beside the folders of classes: in the root, or in those of domains."""
+    if loose := _pictures_in([root, *domains]):
+        log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
+
+
+def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
+    if others:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+        remedy = "; convert HEIC to JPEG first" if {".heic", ".heif"} & {kind.lower() for kind in others} else ""
+        log.warning("left out files of %s that do not end like pictures: %s%s", root, kinds, remedy)

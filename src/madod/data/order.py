@@ -1,0 +1,92 @@
+"""Whether the pictures of a folder lie in domains and classes as a training needs them."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from madod.data.finding import LAYOUT, LabelledFile
+from madod.errors import InputError, first_few
+
+log = logging.getLogger(__name__)
+
+LISTED = 6
+"""Names that a message lists."""
+PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
+"""What folders are called that divide pictures by what they are for."""
+
+
+def refuse_deeper(pictures: Sequence[LabelledFile], root: Path) -> None:
+    """Refuse pictures that lie in the same folders below every class: these are the classes, such as of ROOT/train.
+
+    Folders that several classes do not share, that are called like parts of a training, or that lie beside pictures of
+    the class itself only divide a class.
+    """
+    inner: dict[str, set[str]] = {}
+    for _, label, file in pictures:
+        below = file.relative_to(root).parts[2:-1]
+        if not below:
+            return
+        inner.setdefault(below[0], set()).add(label)
+    shared = sorted(name for name, labels in inner.items() if len(labels) > 1)
+    if len(shared) < 2 or 2 * len(shared) <= len(inner) or all(name.casefold() in PARTS for name in shared):
+        return
+    sizes = Counter(file.relative_to(root).parts[0] for _, _, file in pictures)
+    likely = max(sizes, key=lambda name: (name.casefold().startswith("train"), sizes[name]))
+    raise InputError(
+        f"{root} seems to hold its domains and classes one level deeper, since no class folder has pictures of its own "
+        f"but they share the folders {first_few(shared, LISTED)}: give {root / likely}, or move the pictures up "
+        f"into the class folders if these only divide the classes; {LAYOUT}"
+    )
+
+
+def require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the sorted domains and classes, two of each at least."""
+    domains = tuple(sorted({picture.domain for picture in pictures}))
+    classes = tuple(sorted({picture.label for picture in pictures}))
+    for kind, plural, names in (("domain", "domains", domains), ("class", "classes", classes)):
+        if not names:
+            raise InputError(f"none of the pictures in {name} can be read")
+        if len(names) == 1:
+            raise InputError(f"{name} has pictures of one {kind} only, {names[0]!r}: two {plural} are needed; {LAYOUT}")
+    return domains, classes
+
+
+def refuse_twins(pictures: Sequence[LabelledFile], name: str) -> None:
+    """Refuse domains or classes whose names differ by capitals alone.
+
+    Classes that stand beside each other in every domain that has one of them are meant so, such as letters: a warning.
+    """
+    for twins in _alike({picture.domain for picture in pictures}):
+        listed = " and ".join(map(repr, twins))
+        raise InputError(f"the domains {listed} of {name} differ by capitals alone: put them together, or rename one")
+    places: dict[str, set[str]] = {}
+    for picture in pictures:
+        places.setdefault(picture.label, set()).add(picture.domain)
+    for twins in _alike(places):
+        listed = " and ".join(f"{label!r} (in {', '.join(sorted(places[label]))})" for label in twins)
+        if any(places[label] != places[twins[0]] for label in twins):
+            raise InputError(
+                f"the classes {listed} of {name} differ by capitals alone: give their folders one name, or names that "
+                "differ in more where they are two classes"
+            )
+        log.warning("the classes %s of %s differ by capitals alone, and count as different ones", listed, name)
+
+
+def _alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of names that are the same but for capitals."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(name.casefold(), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def warn_of_missing(
+    pictures: Iterable[LabelledFile], domains: Sequence[str], classes: Sequence[str], name: str
+) -> None:
+    """Warn of classes without a picture in some domain."""
+    present = {(picture.domain, picture.label) for picture in pictures}
+    for domain in domains:
+        for label in classes:
+            if (domain, label) not in present:
+                log.warning("class %r has no picture in domain %r of %s", label, domain, name)
