@@ -249,8 +249,8 @@ def test_classes_that_differ_by_capitals_alone_are_refused(root, cache, beside, 
     if beside:
         save(root / "sketch" / "dog" / "9.png")
     assert refusal(root, cache) == (
-        f"the classes 'Dog' (in sketch) and 'dog' (in {there}) of {root} differ by capitals alone: give their folders "
-        "one name, or names that differ in more where they are two classes"
+        f"the classes 'Dog' (in sketch) and 'dog' (in {there}) of {root} differ by capitals or blanks around them "
+        "alone: give their folders one name, or names that differ in more where they are two classes"
     )
     assert not list(cache.glob("*/images.npy"))
 
@@ -259,8 +259,16 @@ def test_classes_that_differ_by_capitals_alone_are_refused(root, cache, beside, 
 def test_domains_that_differ_by_capitals_alone_are_refused(root, cache):
     save(root / "Photo" / "cat" / "0.png")
     assert refusal(root, cache) == (
-        f"the domains 'Photo' and 'photo' of {root} differ by capitals alone: put them together, or rename one"
+        f"the domains 'Photo' and 'photo' of {root} differ by capitals or blanks around them alone: put them "
+        "together, or rename one"
     )
+
+
+def test_classes_that_differ_by_blanks_around_them_alone_are_refused(root, cache):
+    (root / "sketch" / "dog").rename(root / "sketch" / "dog ")
+    assert "the classes 'dog' (in photo) and 'dog ' (in sketch)" in refusal(root, cache)
+    (root / "photo").rename(root / " sketch")
+    assert "the domains ' sketch' and 'sketch'" in refusal(root, cache)
 
 
 @pytest.mark.usefixtures("capitals")
@@ -271,7 +279,8 @@ def test_capital_and_small_letters_may_be_classes(root, cache, caplog):
     assert Folder(root, size=32, cache=cache).classes == ("A", "a", "cat", "dog")
     places = "(in photo, sketch)"
     assert caplog.messages == [
-        f"the classes 'A' {places} and 'a' {places} of {root} differ by capitals alone, and count as different ones"
+        f"the classes 'A' {places} and 'a' {places} of {root} differ by capitals or blanks around "
+        "them alone, and count as different ones"
     ]
 
 

@@ -12,6 +12,8 @@ log = logging.getLogger(__name__)
 
 LISTED = 6
 """Names that a message lists."""
+DIFFERENCE = "capitals or blanks around them"
+"""What names may differ by and yet be taken for one."""
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
 """What folders are called that divide pictures by what they are for."""
 
@@ -53,13 +55,15 @@ def require_two(pictures: Sequence[LabelledFile], name: str) -> tuple[tuple[str,
 
 
 def refuse_twins(pictures: Sequence[LabelledFile], name: str) -> None:
-    """Refuse domains or classes whose names differ by capitals alone.
+    """Refuse domains or classes whose names differ by capitals or by blanks around them alone.
 
     Classes that stand beside each other in every domain that has one of them are meant so, such as letters: a warning.
     """
     for twins in _alike({picture.domain for picture in pictures}):
         listed = " and ".join(map(repr, twins))
-        raise InputError(f"the domains {listed} of {name} differ by capitals alone: put them together, or rename one")
+        raise InputError(
+            f"the domains {listed} of {name} differ by {DIFFERENCE} alone: put them together, or rename one"
+        )
     places: dict[str, set[str]] = {}
     for picture in pictures:
         places.setdefault(picture.label, set()).add(picture.domain)
@@ -67,17 +71,17 @@ def refuse_twins(pictures: Sequence[LabelledFile], name: str) -> None:
         listed = " and ".join(f"{label!r} (in {', '.join(sorted(places[label]))})" for label in twins)
         if any(places[label] != places[twins[0]] for label in twins):
             raise InputError(
-                f"the classes {listed} of {name} differ by capitals alone: give their folders one name, or names that "
-                "differ in more where they are two classes"
+                f"the classes {listed} of {name} differ by {DIFFERENCE} alone: give their folders one name, or "
+                "names that differ in more where they are two classes"
             )
-        log.warning("the classes %s of %s differ by capitals alone, and count as different ones", listed, name)
+        log.warning("the classes %s of %s differ by %s alone, and count as different ones", listed, name, DIFFERENCE)
 
 
 def _alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of names that are the same but for capitals."""
+    """Return the groups of names that are the same but for capitals and blanks around them."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
-        groups.setdefault(name.casefold(), []).append(name)
+        groups.setdefault(name.strip().casefold(), []).append(name)
     return [group for group in groups.values() if len(group) > 1]
 
 
