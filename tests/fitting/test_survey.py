@@ -50,6 +50,15 @@ def test_it_is_told_in_a_dozen_lines(root):
         assert words in said, words
 
 
+def test_kinds_of_file_that_are_not_listed_are_counted(root):
+    for kind in ("jpg", "webp", "bmp", "gif", "tif", "jp2", "ppm"):
+        (root / "day" / "cat" / f"x.{kind}").touch()
+    (line,) = (line for line in survey(root).lines() if line.startswith("files: "))
+    assert line.startswith("files: 21 .png, 1 .")
+    assert line.endswith(" and 2 more")
+    assert line.count(",") == 5
+
+
 def test_an_orderly_folder_is_told_without_warnings(tmp_path):
     for d, domain in enumerate("ab"):
         for k, label in enumerate("xy"):

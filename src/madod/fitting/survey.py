@@ -85,7 +85,7 @@ class Survey:
         yield f"{total:,} pictures in {domains} domain{'s' * (domains > 1)} and {classes} class{'es' * (classes > 1)}"
         yield "domains: " + first_few([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
         yield "classes: " + first_few([f"{name} {count:,}" for name, count in self.classes.items()], 12)
-        yield "files: " + ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.most_common(6))
+        yield "files: " + first_few([f"{count:,} {kind}" for kind, count in self.kinds.most_common()], 6)
         if self.sides:
             low, high = self.sides[0], self.sides[-1]
             yield f"shorter sides: {low} to {high} px, {self.side:.0f} in the middle"
