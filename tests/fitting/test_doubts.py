@@ -48,6 +48,15 @@ def test_an_auroc_near_a_half_is_a_warning_of_the_detector_that_ships():
     assert "\n" not in said
 
 
+def test_what_is_far_below_guessing_is_called_worse():
+    (said,) = found(replace(GOOD, auroc={"energy": 0.177})).warnings
+    assert "it tells a hidden class from the known ones worse than a coin (AUROC 0.177, a coin has 0.5)" in said
+    (said,) = found(replace(GOOD, auroc={"energy": 0.45})).warnings
+    assert "little or no better than a coin (AUROC 0.450" in said
+    (said,) = found(replace(GOOD, accuracy=0.05)).warnings
+    assert "they are worse than guessing (5.0% right, guessing 25.0%)" in said
+
+
 def test_too_few_pictures_are_a_warning_whatever_the_auroc():
     few = replace(GOOD, pictures=6, unknown=1, accuracy=1.0, auroc={"energy": 1.0})
     (said,) = found(few).warnings

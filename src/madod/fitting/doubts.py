@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from madod.benchmark.outcome import Outcome
 from madod.fitting.check import Fold
-from madod.fitting.skill import Measured, Skill, guessing, of_accuracy, of_auroc, skill
+from madod.fitting.skill import FLOOR, Measured, Skill, guessing, of_accuracy, of_auroc, skill
 from madod.fitting.strangers import Strangers
 from madod.predict import Checked
 
@@ -111,17 +111,22 @@ def _unmeasured(folds: Sequence[Fold], outcome: Outcome) -> Iterator[str]:
 
 def _of_unknowns(found: Skill, where: str, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:
     if found.doubt:
-        grade = f"it tells {whom} little or no" if found.doubt == "weak" else f"it may tell {whom} no"
+        grade = f"it tells {whom} {_grade(found)}" if found.doubt == "weak" else f"it may tell {whom} no better"
         yield (
-            f"do not rely on it to find unknowns: {where}{grade} better than a coin (AUROC {found.value:.3f}"
+            f"do not rely on it to find unknowns: {where}{grade} than a coin (AUROC {found.value:.3f}"
             f"{_off(found, '.3f')}, a coin has 0.5); "
             f"{_remedy('try another detector (--detector)', *_another(found), *_longer(short), scratch=scratch)}"
         )
 
 
 def _right(found: Skill) -> str:
-    grade = "they are little or no" if found.doubt == "weak" else "they may be no"
-    return f"{grade} better than guessing ({found.value:.1%} right{_off(found, '.1%')}, guessing {found.guess:.1%})"
+    grade = f"they are {_grade(found)}" if found.doubt == "weak" else "they may be no better"
+    return f"{grade} than guessing ({found.value:.1%} right{_off(found, '.1%')}, guessing {found.guess:.1%})"
+
+
+def _grade(found: Skill) -> str:
+    """Return worse where it is as far below guessing as would be worth having above."""
+    return "worse" if found.way <= -FLOOR else "little or no better"
 
 
 def _off(found: Skill, form: str) -> str:
