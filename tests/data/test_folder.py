@@ -180,8 +180,44 @@ def test_a_class_missing_in_a_domain_is_a_warning(root, cache, caplog):
     assert dataset.read("sketch").labels.tolist() == [0, 1, 1, 2, 2]
     assert dataset.read("photo").labels.tolist() == [1, 1, 2, 2]
     assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
-        (logging.WARNING, f"class 'bird' has no picture in domain 'photo' of {root}")
+        (
+            logging.WARNING,
+            f"{root}: the class 'empty' has no picture that can be read in any domain, so the model will not know it",
+        ),
+        (
+            logging.WARNING,
+            f"{root}: there is no picture of bird in photo (1 of 6 pairs of class and domain); a class seen in one "
+            "domain only is learned together with its style",
+        ),
     ]
+
+
+def test_many_gaps_are_one_warning(tmp_path, cache, caplog):
+    for k in range(20):
+        save(tmp_path / "root" / f"d{k:02}" / f"c{k:02}" / "0.png", (k, k, k))
+    Folder(tmp_path / "root", size=32, cache=cache)
+    (said,) = caplog.messages
+    assert "no picture of c01 in d00, c02 in d00, c03 in d00, c04 in d00, c05 in d00, c06 in d00 and 374 more" in said
+    assert "(380 of 400 pairs" in said
+
+
+def test_what_is_lost_is_named_once(root, cache, caplog):
+    for domain in COLOURS:
+        (root / domain / "bird").mkdir()
+        (root / domain / "ant").mkdir()
+        (root / domain / "ant" / "0.heic").write_bytes(b"heic")
+        (root / domain / "fox").mkdir()
+        (root / domain / "fox" / "0.png").write_text("text")
+    (root / "dusk" / "cat").mkdir(parents=True)
+    (root / "all").symlink_to(root)
+    (root / "photo" / "self").symlink_to(root / "photo")
+    assert Folder(root, size=32, cache=cache, skip_bad=True).classes == ("cat", "dog")
+    assert caplog.messages[-2:] == [
+        f"{root}: the classes 'ant', 'bird', 'fox' have no picture that can be read in any domain, so the model will "
+        "not know them",
+        f"{root}: the domain 'dusk' has no picture that can be read, so nothing is learned from it",
+    ]
+    assert len(caplog.messages) == 4  # beside those on endings and on what cannot be read
 
 
 def refusal(root: Path, cache: Path, **options) -> str:

@@ -58,6 +58,21 @@ def test_the_largest_seed_trains(pictures, tmp_path):
     assert model.classes
 
 
+def test_the_page_counts_the_classes_that_the_model_has(pictures, tmp_path, caplog):
+    root = tmp_path / "mine"
+    shutil.copytree(pictures, root)
+    for domain in root.iterdir():
+        (domain / "phone").mkdir()
+        (domain / "phone" / "cut.png").write_bytes(next(domain.rglob("*.png")).read_bytes()[:-40])
+    words = ["train", root, "--out", tmp_path / "out", "--cache", tmp_path / "cache", "--skip-bad", "--device", "cpu"]
+    assert main([*map(str, words), "--algorithm", "erm", "--steps", "1", "--check", "none"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert madod.load(tmp_path / "out").classes == ("cat", "dog", "fox", "owl")
+    assert "48 pictures in 2 domains and 4 classes" in page
+    assert page.count("phone") == page.count("so the model will not know it") == 1
+    assert caplog.text.count("so the model will not know it") == 1
+
+
 def test_devices_have_names():
     assert device_named("cpu") == device_named(torch.device("cpu")) == torch.device("cpu")
     assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")

@@ -45,9 +45,38 @@ def test_it_is_told_in_a_dozen_lines(root):
     assert len(lines) <= 12
     assert lines[0] == "21 pictures in 2 domains and 3 classes"
     said = "\n".join(lines)
-    for words in ("uneven: cat has 16 pictures and dog 2", "nearly empty", "dog (2), fox (3)", "missing: fox in night",
+    for words in ("uneven: cat has 16 pictures and dog 2", "nearly empty", "dog (2), fox (3)",
+                  "no picture of fox in night",
                   "copies of each other in several domains", "copies of each other in several classes"):  # fmt: skip
         assert words in said, words
+
+
+def test_what_opening_the_folder_says_can_be_left_out(root):
+    found = survey(root)
+    assert [line for line in found.lines() if line not in found.lines(missing=False)] == [
+        "! there is no picture of fox in night (1 of 6 pairs of class and domain); a class seen in one domain only is "
+        "learned together with its style"
+    ]
+
+
+def test_classes_of_which_nothing_can_be_read_do_not_count(root):
+    for file in (root / "day" / "fox").iterdir():
+        file.write_text("no picture")
+    (root / "dusk").mkdir()
+    found = survey(root)
+    assert found.classes == {"cat": 16, "dog": 2}
+    assert found.lines()[0] == "18 pictures in 2 domains and 2 classes"
+    assert found.missing == (
+        "the class 'fox' has no picture that can be read in any domain, so the model will not know it",
+        "the domain 'dusk' has no picture that can be read, so nothing is learned from it",
+    )
+
+
+def test_only_some_pictures_may_be_looked_at(root):
+    only = {file for file in root.rglob("*.png") if file.parent.name != "dog"}
+    found = survey(root, only=only)
+    assert found.classes == {"cat": 16, "fox": 3}
+    assert "the class 'dog' has no picture" in found.missing[0]
 
 
 def test_kinds_of_file_that_are_not_listed_are_counted(root):

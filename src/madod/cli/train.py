@@ -221,7 +221,8 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
 
 def noticed(look: "Look") -> list[str]:
     """Say what is in a folder of a person's own, and what is chosen and why."""
-    return [] if look.survey is None else [*look.survey.lines(), *(f"> {reason}" for reason in look.choice.reasons)]
+    said = [] if look.survey is None else look.survey.lines(missing=False)
+    return [*said, *(f"> {reason}" for reason in look.choice.reasons if said)]
 
 
 def say(how: Train, lines: Sequence[str]) -> None:

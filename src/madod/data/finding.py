@@ -40,8 +40,8 @@ def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> lis
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; {layout}" if root.exists() else f"there is no folder {root}")
     pictures, others = [], Counter[str]()
-    for domain in listing(root).folders:
-        for label in listing(domain).folders if _place(domain) != _place(root) else ():
+    for domain in domain_folders(root):
+        for label in class_folders(root, domain):
             for file in _files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
                     pictures.append(LabelledFile(folder_name(domain), folder_name(label), file))
@@ -53,6 +53,16 @@ def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> lis
         warn_of_loose(root, listing(root).folders)
         _warn_of_kinds(root, others)
     return sorted(pictures)
+
+
+def domain_folders(root: Path) -> list[Path]:
+    """Return the folders of domains; a link back to the root is none."""
+    return [folder for folder in listing(root).folders if _place(folder) != _place(root)]
+
+
+def class_folders(root: Path, domain: Path) -> list[Path]:
+    """Return the folders of a domain's classes; a link back to the domain or the root is none."""
+    return [folder for folder in listing(domain).folders if _place(folder) not in {_place(root), _place(domain)}]
 
 
 def listing(folder: Path) -> Listing:

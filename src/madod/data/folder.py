@@ -11,7 +11,7 @@ from madod.data.base import DATASETS, Domain, DomainDataset
 from madod.data.cache import Counted, decoded
 from madod.data.finding import LabelledFile, find_pictures
 from madod.data.images import BadImage
-from madod.data.order import refuse_deeper, refuse_twins, require_two, warn_of_missing
+from madod.data.order import missing, refuse_deeper, refuse_twins, require_two
 from madod.errors import InputError
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,8 @@ class Folder(DomainDataset):
         self._labels = torch.tensor([self.classes.index(picture.label) for picture in kept])
         self._rows = {domain: _span(kept, domain) for domain in self.domains}
         self.paths = {name: tuple(picture.path for picture in kept[rows]) for name, rows in self._rows.items()}
-        warn_of_missing(kept, self.domains, self.classes, self.name)
+        for sentence in missing(kept, Path(root)):
+            log.warning("%s: %s", self.name, sentence)
 
     @property
     def short_name(self) -> str:

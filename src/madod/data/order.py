@@ -2,16 +2,18 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
-from madod.data.finding import LAYOUT, LabelledFile
+from madod.data.finding import LAYOUT, LabelledFile, class_folders, domain_folders, folder_name
 from madod.errors import InputError, first_few
 
 log = logging.getLogger(__name__)
 
 LISTED = 6
 """Names that a message lists."""
+MOST = 20
+"""Names that a message lists which stand nowhere else."""
 DIFFERENCE = "capitals or blanks around them"
 """What names may differ by and yet be taken for one."""
 PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing"})
@@ -85,12 +87,29 @@ def _alike(names: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def warn_of_missing(
-    pictures: Iterable[LabelledFile], domains: Sequence[str], classes: Sequence[str], name: str
-) -> None:
-    """Warn of classes without a picture in some domain."""
+def missing(pictures: Collection[LabelledFile], root: Path) -> list[str]:
+    """Say in a sentence each which classes and domains, by their folders, have no picture, and which pairs of them."""
+    domains, classes = {picture.domain for picture in pictures}, {picture.label for picture in pictures}
+    folders = {folder_name(folder): folder for folder in domain_folders(root)}
+    labels = {folder_name(label) for name in domains & folders.keys() for label in class_folders(root, folders[name])}
+    said = []
+    if lost := sorted(labels - classes):
+        named, them = _named("class", "classes", lost)
+        said.append(f"{named} no picture that can be read in any domain, so the model will not know {them}")
+    if lost := sorted(folders.keys() - domains):
+        named, them = _named("domain", "domains", lost)
+        said.append(f"{named} no picture that can be read, so nothing is learned from {them}")
     present = {(picture.domain, picture.label) for picture in pictures}
-    for domain in domains:
-        for label in classes:
-            if (domain, label) not in present:
-                log.warning("class %r has no picture in domain %r of %s", label, domain, name)
+    pairs = [(domain, label) for domain in sorted(domains) for label in sorted(classes)]
+    if gaps := [f"{label} in {domain}" for domain, label in pairs if (domain, label) not in present]:
+        said.append(
+            f"there is no picture of {first_few(gaps, LISTED)} ({len(gaps):,} of {len(pairs):,} pairs of class and "
+            "domain); a class seen in one domain only is learned together with its style"
+        )
+    return said
+
+
+def _named(one: str, many: str, names: Sequence[str]) -> tuple[str, str]:
+    """Return the beginning of a sentence on what names have, and what it calls them further on."""
+    listed = first_few(list(map(repr, names)), MOST)
+    return (f"the {many} {listed} have", "them") if len(names) > 1 else (f"the {one} {listed} has", "it")

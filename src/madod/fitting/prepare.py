@@ -15,7 +15,8 @@ from madod.benchmark.record import RECORD, RunSpec, refuse_seed
 from madod.benchmark.run import divided, fingerprints
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
-from madod.data.folder import listing, recorded_as, refuse_size
+from madod.data.finding import listing
+from madod.data.folder import Folder, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError, first_few
@@ -109,12 +110,13 @@ def prepare(
         refuse_another(spec, out, detector)
     if before is not None:
         before(seen)
-    ready = Ready(seen, spec, opened(data, opening, seen, progress), weights, detector, device, cache)
+    dataset = opened(data, opening, seen, progress)
+    ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, detector, device, cache)
     if out is None:
         return ready
-    refuse_other_images(spec, fingerprints(divided(spec, ready.dataset)), out)
-    check = standing(spec, ready.dataset, choice.check, out, detectors=ready.detectors)
-    return replace(ready, look=replace(seen, choice=replace(choice, check=check)))
+    refuse_other_images(spec, fingerprints(divided(spec, dataset)), out)
+    check = standing(spec, dataset, choice.check, out, detectors=ready.detectors)
+    return replace(ready, look=replace(ready.look, choice=replace(choice, check=check)))
 
 
 def refuse_place(out: Path, own: Path | None) -> None:
@@ -161,6 +163,17 @@ def opened(data: str, opening: Opening, seen: Look, progress: Progress = silent)
     if seen.dataset is not None:
         return seen.dataset
     return open_dataset(data, replace(opening, size=seen.choice.size), progress)
+
+
+def of_kept(seen: Look, dataset: DomainDataset, wishes: Wishes) -> Look:
+    """Return the look with a survey of what could be read, where that is not all; what is chosen stays."""
+    if seen.survey is None or not isinstance(dataset, Folder):
+        return seen
+    kept = {path for paths in dataset.paths.values() for path in paths}
+    if len(kept) == sum(seen.survey.classes.values()):
+        return seen
+    found = survey(Path(seen.survey.root), test_domain=wishes.test_domain, ood_classes=wishes.ood_classes, only=kept)
+    return replace(seen, survey=found)
 
 
 def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:

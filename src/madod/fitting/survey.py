@@ -3,21 +3,19 @@
 import hashlib
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from madod.data.finding import LabelledFile, find_pictures
 from madod.data.images import BadImage, dimensions, opened
-from madod.data.order import refuse_deeper
+from madod.data.order import LISTED, missing, refuse_deeper
 from madod.errors import first_few
 
 SCARCE = 10
 """Pictures of a class below which little can be learned of it."""
 UNEVEN = 5
 """How many times the largest class may outnumber the smallest before it is worth saying."""
-LISTED = 6
-"""Classes, or gaps, that a warning names."""
 SAMPLE = 256
 """Pictures, evenly spread over the folder, whose sizes are looked up."""
 
@@ -37,6 +35,8 @@ class Survey:
     """Groups of files with the same content in several domains."""
     contradictory: tuple[tuple[Path, ...], ...]
     """Groups of files with the same content under several classes."""
+    missing: tuple[str, ...]
+    """Sentences on domains and classes without pictures."""
 
     @property
     def side(self) -> float:
@@ -51,9 +51,9 @@ class Survey:
             total.update(count)
         return {name: total[name] for name in sorted(total)}
 
-    def lines(self) -> list[str]:
-        """Say in a dozen lines what there is and what to look at."""
-        return [*self._contents(), *(f"! {warning}" for warning in self.warnings())]
+    def lines(self, *, missing: bool = True) -> list[str]:
+        """Say in a dozen lines what there is and what to look at; opening the folder says what is missing, too."""
+        return [*self._contents(), *(f"! {warning}" for warning in (*self.warnings(), *self.missing * missing))]
 
     def warnings(self) -> list[str]:
         """Say what may lead training or its check astray, each in one line."""
@@ -67,10 +67,6 @@ class Survey:
         if scarce := {name: n for name, n in classes.items() if n < SCARCE}:
             listed = first_few([f"{name} ({n})" for name, n in scarce.items()], LISTED)
             said.append(f"nearly empty, so hardly to be learned: {listed}; add pictures, or leave the class out")
-        gaps = [f"{label} in {domain}" for domain, n in self.counts.items() for label in classes if not n.get(label)]
-        if gaps:
-            listed = first_few(gaps, LISTED)
-            said.append(f"missing: {listed}; a class seen in one domain only is learned together with its style")
         for groups, what, harm in (
             (self.across, "domains", "a check on unseen domains flatters there"),
             (self.contradictory, "classes", "one of the labels is wrong"),
@@ -91,10 +87,20 @@ class Survey:
             yield f"shorter sides: {low} to {high} px, {self.side:.0f} in the middle"
 
 
-def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[str] = ()) -> Survey:
-    """Look at a folder ROOT/DOMAIN/CLASS; the sizes are those of pictures that training may see."""
+def survey(
+    root: Path,
+    *,
+    test_domain: str | None = None,
+    ood_classes: Sequence[str] = (),
+    only: Collection[Path] | None = None,
+) -> Survey:
+    """Look at a folder ROOT/DOMAIN/CLASS, or at `only` some of its pictures.
+
+    The sizes are those of pictures that training may see. Classes of which no header can be read do not count.
+    """
     pictures = find_pictures(root, warn=False)
     refuse_deeper(pictures, root)
+    pictures = with_something_to_read(pictures) if only is None else [p for p in pictures if p.path in only]
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for picture in pictures:
         counts[picture.domain][picture.label] += 1
@@ -107,18 +113,30 @@ def survey(root: Path, *, test_domain: str | None = None, ood_classes: Sequence[
         tuple(sorted(shorter_sides(seen))),
         tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
         tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
+        tuple(missing(pictures, root)),
     )
+
+
+def with_something_to_read(pictures: Sequence[LabelledFile]) -> list[LabelledFile]:
+    """Leave out classes of domains where no header can be read; all stay where there is nothing else."""
+    groups: dict[tuple[str, str], list[LabelledFile]] = defaultdict(list)
+    for picture in pictures:
+        groups[picture.domain, picture.label].append(picture)
+    sound = [group for group in groups.values() if any(_side(picture.path) for picture in group)]
+    return [picture for group in sound or groups.values() for picture in group]
 
 
 def shorter_sides(paths: Sequence[Path]) -> list[int]:
     """Return the shorter side in pixels of a sample of the pictures, as their headers state it."""
-    sides = []
-    for path in paths[:: max(1, -(-len(paths) // SAMPLE))]:
-        try:
-            sides.append(min(dimensions(path)))
-        except BadImage:
-            continue  # decoding reports it together with all others
-    return sides
+    sides = map(_side, paths[:: max(1, -(-len(paths) // SAMPLE))])
+    return [side for side in sides if side is not None]
+
+
+def _side(path: Path) -> int | None:
+    try:
+        return min(dimensions(path))
+    except BadImage:
+        return None  # decoding reports it together with all others
 
 
 def identical(pictures: Iterable[LabelledFile]) -> Iterable[list[LabelledFile]]:
