@@ -12,7 +12,17 @@ import pytest
 from PIL import Image
 
 from madod.data import images as room
-from madod.data.images import EXTENSIONS, MAX_PIXELS, BadImage, dimensions, from_bytes, from_pil, is_picture, read_image
+from madod.data.images import (
+    EXTENSIONS,
+    MAX_PIXELS,
+    BadImage,
+    dimensions,
+    from_bytes,
+    from_pil,
+    is_picture,
+    peak,
+    read_image,
+)
 from madod.errors import InputError
 
 RED, GREEN, BLUE, WHITE, BLACK = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255), (0, 0, 0)
@@ -140,11 +150,29 @@ def test_sixteen_bit_grey_big_endian_tiff(tmp_path):
     assert_halves(read_image(path, 16), (0xC0,) * 3, (0x40,) * 3, tolerance=0)
 
 
-def test_mode_i_is_sixteen_bits_and_clipped():
-    depth = np.full((20, 40), 70_000, np.int32)
-    depth[:, :20] = 32768
-    assert_halves(from_pil(Image.fromarray(depth), 16), (128,) * 3, WHITE)
-    assert (from_pil(Image.fromarray(np.full((4, 4), -5, np.int32)), 16) == 0).all()
+def sixteen_bit_colours(path: Path, value: int) -> Path:
+    """Write a PNG of sixteen bits a channel, which Pillow only reads."""
+    head = (4).to_bytes(4, "big") * 2 + bytes([16, 6, 0, 0, 0])
+    rows = (b"\0" + (value.to_bytes(2, "big") * 3 + b"\xff\xff") * 4) * 4
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    path.write_bytes(
+        b"\x89PNG\r\n\x1a\n"
+        + b"".join(len(d).to_bytes(4, "big") + k + d + zlib.crc32(k + d).to_bytes(4, "big") for k, d in chunks)
+    )
+    return path
+
+
+@pytest.mark.parametrize("ending", ["png", "tif", "pgm"])
+def test_the_largest_of_sixteen_bits(tmp_path, ending):
+    depth = np.full((20, 40), 17, np.uint16)
+    depth[3, 5] = 4095
+    assert peak(saved(tmp_path, f"a.{ending}", Image.fromarray(depth))) == 4095
+    assert peak(saved(tmp_path, f"b.{ending}", halves(255, 255, "L"))) is None
+
+
+def test_the_largest_of_sixteen_bit_colours_is_told_by_the_upper_half(tmp_path):
+    assert peak(sixteen_bit_colours(tmp_path / "a.png", 4095)) == 0x0F00  # opaque, which does not count
+    assert peak(saved(tmp_path, "b.png", halves(WHITE, WHITE))) is None
 
 
 def upright() -> Image.Image:
@@ -388,6 +416,14 @@ def test_large_picture_within_the_limit(tmp_path):
 def test_floating_point_pixels_are_refused_not_guessed(tmp_path):
     path = saved(tmp_path, "a.tif", Image.fromarray(np.full((4, 4), 0.5, np.float32)))
     assert refusal(path) == "its pixels are floating-point numbers of unknown range"
+
+
+@pytest.mark.parametrize("pixels", [np.full((4, 4), 70_000, np.int32), np.full((4, 4), 200, np.int32)])
+def test_integers_of_more_than_sixteen_bits_are_refused_not_guessed(tmp_path, pixels):
+    path = saved(tmp_path, "a.tif", Image.fromarray(pixels))
+    assert refusal(path) == "its pixels are 32-bit or signed integers of unknown range"
+    with pytest.raises(BadImage, match="of unknown range"):
+        from_pil(Image.fromarray(pixels), 16)
 
 
 def test_verdicts_travel_between_processes():

@@ -3,7 +3,9 @@
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from madod.fitting.survey import identical, survey
 from tests.predict.toy import files
@@ -88,6 +90,20 @@ def test_kinds_of_file_that_are_not_listed_are_counted(root):
     assert line.count(",") == 5
 
 
+def test_sixteen_bit_pictures_that_do_not_use_them_are_told(tmp_path):
+    for domain, factor in (("a", 16), ("b", 257), ("c", 1)):
+        for label in "xy":
+            for file in files(tmp_path / domain / label, 3):
+                grey = np.asarray(Image.open(file).convert("L"))
+                Image.fromarray(grey.astype(np.uint16) * factor if domain != "c" else grey).save(file)
+    assert survey(tmp_path).dark == {"a": 4}
+    (said,) = (line for line in survey(tmp_path).lines() if "16-bit" in line)
+    assert said == (
+        "! 16-bit pictures that never use their upper bits, and so are nearly black: those of a (upper 4 bits); scale "
+        "them to all 16 bits, or save them with 8"
+    )
+
+
 def test_an_orderly_folder_is_told_without_warnings(tmp_path):
     for d, domain in enumerate("ab"):
         for k, label in enumerate("xy"):
@@ -97,8 +113,6 @@ def test_an_orderly_folder_is_told_without_warnings(tmp_path):
 
 
 def test_what_is_kept_apart_has_no_say_in_the_size(tmp_path):
-    from PIL import Image
-
     files(tmp_path / "a" / "x", 3)
     files(tmp_path / "a" / "y", 3)
     for place in (tmp_path / "b" / "x", tmp_path / "a" / "z"):

@@ -34,6 +34,7 @@ EXTENSIONS = frozenset(
 
 # Only these are tried: some of Pillow's other readers start external programs or guess.
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF")
+_SIXTEEN_BITS = ("PNG", "PPM")  # of these, Pillow's 32-bit integers hold sixteen bits
 _OVER_LIMIT = "it has more than the {:,} pixels that are allowed"
 _GAP = 3.0  # a cheap first reduction stops at three times the final size, where Pillow finds no visible difference
 _UPRIGHT = {
@@ -96,6 +97,19 @@ def dimensions(path: Path) -> tuple[int, int]:
     """Return width and height as a picture file's header states them, or raise `BadImage`."""
     with opened(path) as file:
         return _identify(file, str(path)).size
+
+
+def peak(path: Path) -> int | None:
+    """Return the largest value in a picture file of sixteen bits a channel, None of others, or raise `BadImage`."""
+    with opened(path) as file, _identify(file, str(path)) as image, blaming(str(path)):
+        if image.mode.startswith("I"):
+            return int(np.asarray(image).max())
+        if ";16" not in str(getattr(image, "tile", "")):
+            return None
+        colours = [k for k, band in enumerate(image.getbands()) if band != "A"]
+        return (
+            int(np.atleast_3d(np.asarray(image))[..., colours].max()) << 8
+        )  # of colours Pillow reads the upper halves alone
 
 
 @contextmanager
@@ -190,6 +204,8 @@ def _check(image: Image.Image, name: str, limit: int = MAX_PIXELS) -> None:
         raise BadImage(name, f"{_OVER_LIMIT.format(limit)} ({image.width:,} x {image.height:,})")
     if image.mode == "F":
         raise BadImage(name, "its pixels are floating-point numbers of unknown range")
+    if image.mode == "I" and image.format not in _SIXTEEN_BITS:
+        raise BadImage(name, "its pixels are 32-bit or signed integers of unknown range")
 
 
 def _square(image: Image.Image, size: int, turn: Image.Transpose | None) -> Pixels:
@@ -203,7 +219,7 @@ def _square(image: Image.Image, size: int, turn: Image.Transpose | None) -> Pixe
 def _scalable(image: Image.Image) -> Image.Image:
     """Return the image as L, LA, RGB or RGBA, which resize smoothly."""
     if image.mode.startswith("I"):
-        return Image.fromarray((np.clip(np.asarray(image), 0, 0xFFFF) >> 8).astype(np.uint8))
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if image.mode in ("LA", "RGBA"):
         return image
     if image.has_transparency_data:

@@ -11,6 +11,7 @@ from madod.data.finding import LabelledFile, find_pictures
 from madod.data.images import BadImage, dimensions, opened
 from madod.data.order import LISTED, missing, refuse_deeper
 from madod.errors import first_few
+from madod.fitting.depth import unused_bits
 
 SCARCE = 10
 """Pictures of a class below which little can be learned of it."""
@@ -35,6 +36,8 @@ class Survey:
     """Groups of files with the same content in several domains."""
     contradictory: tuple[tuple[Path, ...], ...]
     """Groups of files with the same content under several classes."""
+    dark: dict[str, int]
+    """Upper bits that the 16-bit pictures of a domain never use, where it has some."""
     missing: tuple[str, ...]
     """Sentences on domains and classes without pictures."""
 
@@ -74,6 +77,12 @@ class Survey:
             if groups:
                 files, few = sum(map(len, groups)), first_few(groups[0], 2)
                 said.append(f"{files:,} files are copies of each other in several {what}, such as {few}; {harm}")
+        if self.dark:
+            listed = first_few([f"{domain} (upper {bits} bits)" for domain, bits in self.dark.items()], LISTED)
+            said.append(
+                f"16-bit pictures that never use their upper bits, and so are nearly black: those of {listed}; scale "
+                "them to all 16 bits, or save them with 8"
+            )
         return said
 
     def _contents(self) -> Iterable[str]:
@@ -113,6 +122,7 @@ def survey(
         tuple(sorted(shorter_sides(seen))),
         tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
         tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
+        {domain: bits for domain in counts if (bits := unused_bits([p.path for p in pictures if p.domain == domain]))},
         tuple(missing(pictures, root)),
     )
 
