@@ -163,6 +163,9 @@ def test_unknowns_are_never_trained_on(trained, home, here):
     inside = home / "pictures" / "road" / "owl"
     refused(here(*words[:3], home / "third", "--ood-folder", inside, "--quiet"), "overlap", str(inside))
     refused(here(*words[:3], home / "third", "--ood-folder", home / "none", "--quiet"), "no folder", "--ood-folder")
+    said = here(*words[:3], home / "third", "--ood-folder", home / "odd", "--quiet")
+    assert said.code == 2
+    assert "1 of 7 pictures in --ood-folder" in said.err
     assert not (home / "third").exists()
 
 

@@ -105,9 +105,12 @@ def main(arguments: Sequence[str]) -> int:
     """Look, choose, check, train, save, and say how it did."""
     how, _ = arguments_of(arguments)
     if how.ood_folder is not None:
-        from madod.fitting.strangers import kept_apart
+        from madod.fitting.strangers import kept_apart, warn_of_copies
 
-        kept_apart(how.ood_folder, own_folder(how.data, how.root))
+        own = own_folder(how.data, how.root)
+        kept_apart(how.ood_folder, own, skip_bad=how.skip_bad)
+        if own is not None and own.is_dir():
+            warn_of_copies(how.ood_folder, own, test_domain=how.test_domain, ood_classes=how.ood_class)
     with shown(how.quiet) as progress:
         made, look = trained(how, arguments, progress)
     from madod.fitting.page import write_page
