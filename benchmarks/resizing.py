@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from madod.data.folder import pictures_below
+from madod.data.finding import pictures_below
 from madod.data.images import Pixels, read_image
 from madod.export import export
 from madod.predict import Model, load
