@@ -363,6 +363,7 @@ def test_a_single_folder_above_the_domains_is_recognised(tmp_path, cache):
         {"cat": ("images",), "dog": ("images",)},
         {"cat": ("train", "Test"), "dog": ("train", "Test")},
         {"cat": ("left", "right", "."), "dog": ("left", "right")},
+        {"cat": ("monday", "friday"), "dog": ("monday", "friday")},
     ],
 )
 def test_folders_may_divide_classes(tmp_path, cache, inner):

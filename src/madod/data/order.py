@@ -21,10 +21,10 @@ PARTS = frozenset({"train", "training", "val", "valid", "validation", "dev", "te
 
 
 def refuse_deeper(pictures: Sequence[LabelledFile], root: Path) -> None:
-    """Refuse pictures that lie in the same folders below every class: these are the classes, such as of ROOT/train.
+    """Refuse pictures that lie in the same folders below every class, in ROOT/train, ROOT/val and the like, or in one.
 
-    Folders that several classes do not share, that are called like parts of a training, or that lie beside pictures of
-    the class itself only divide a class.
+    There these folders are the classes. Elsewhere, or where several classes do not share them, where they are called
+    like parts of a training themselves or lie beside pictures of the class, they only divide a class.
     """
     inner: dict[str, set[str]] = {}
     for _, label, file in pictures:
@@ -36,6 +36,8 @@ def refuse_deeper(pictures: Sequence[LabelledFile], root: Path) -> None:
     if len(shared) < 2 or 2 * len(shared) <= len(inner) or all(name.casefold() in PARTS for name in shared):
         return
     sizes = Counter(file.relative_to(root).parts[0] for _, _, file in pictures)
+    if len(sizes) > 1 and not all(name.casefold() in PARTS for name in sizes):
+        return
     likely = max(sizes, key=lambda name: (name.casefold().startswith("train"), sizes[name]))
     raise InputError(
         f"{root} seems to hold its domains and classes one level deeper, since no class folder has pictures of its own "
