@@ -55,38 +55,39 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Predict, arguments, "predict", ABOUT)
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
-    files = pictures(how.paths)
+    bad: list[InputError] = []
+    files = pictures(how.paths, bad)
     chosen = shown_by(how.gallery)
     model = how.loaded(how.device)
     from madod.data.images import BadImage
 
     first = next(files, None)
     if first is None:
-        raise InputError("standard input lists no pictures: give it their names, one a line")
-    bad: list[BadImage] = []
-    total = flagged = 0
+        raise bad[0] if bad else InputError("standard input lists no pictures: give it their names, one a line")
+    done = flagged = 0
     report = counted(how.quiet)
     for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
-    for total, answer in enumerate(model.predict_iter(chain([first], files)), 1):
+    for answer in model.predict_iter(chain([first], files)):
         if isinstance(answer, BadImage):
             bad.append(answer)
         else:
             sys.stdout.write(written(answer, how.format))
+            done += 1
             flagged += answer.unknown
             if chosen is not None:
                 chosen.add(answer)
-        report(total)
+        report(done + len(bad))
     sys.stdout.flush()
     for each in bad:
         sys.stderr.write(f"madod: {each}\n")
-    if not how.quiet and total > len(bad):
-        sys.stderr.write(f"madod: {summary(model, flagged, total - len(bad))}\n")
+    if not how.quiet and done:
+        sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
     if bad:
-        rest = "; the others are done" if len(bad) < total else ""
-        sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read{rest}\n")
+        rest = "; the others are done" if done else ""
+        sys.stderr.write(f"madod: {len(bad)} of {done + len(bad)} pictures could not be read{rest}\n")
     if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
         chosen.write(how.gallery, model, how.model)
     return 1 if bad else 0

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -110,7 +109,7 @@ def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> lis
     pictures, others = [], Counter[str]()
     for domain in listing(root).folders:
         for label in listing(domain).folders if _place(domain) != _place(root) else ():
-            for file in _files_below(label, {_place(root), _place(domain)}):
+            for file in files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
                     pictures.append(LabelledFile(folder_name(domain), folder_name(label), file))
                 else:
@@ -135,38 +134,39 @@ def listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def pictures_below(folder: Path, *, warn: bool = False, lenient: bool = False) -> Iterator[Path]:
+def pictures_below(folder: Path, *, warn: bool = False, bad: list[InputError] | None = None) -> Iterator[Path]:
     """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
 
-    With `warn` it says in the end which files it left out. With `lenient` a folder in it that cannot be looked into is
-    yielded in the end, as the picture that it is not: whoever reads it says so, and the others are done.
+    With `warn` it says in the end which files it left out; `bad` is as in `files_below`.
     """
-    others, closed = Counter[str](), list[Path]()
-    for file in _files_below(folder, set(), closed if lenient else None):
+    others = Counter[str]()
+    for file in files_below(folder, set(), bad):
         if is_picture(file):
             yield file
         else:
             others[file.suffix or file.name] += 1
     if warn:
         _warn_of_kinds(folder, others)
-    yield from closed
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]], closed: list[Path] | None = None) -> Iterator[Path]:
-    """Yield the files at any depth; a link back to a folder already seen is not followed.
+def files_below(folder: Path, seen: set[tuple[int, int]], bad: list[InputError] | None = None) -> Iterator[Path]:
+    """Yield the files at any depth; a folder already seen is not entered again, so that links lead in no circle.
 
-    Folders that cannot be looked into are noted in `closed`, or raise where there is none.
+    Folders that cannot be listed are noted in `bad`, so that the others are done, or raise where there is no such list.
     """
     if _place(folder) in seen:
         return
     seen.add(_place(folder))
-    if closed is not None and not os.access(folder, os.R_OK | os.X_OK):
-        closed.append(folder)
+    try:
+        folders, files = listing(folder)
+    except InputError as error:
+        if bad is None:
+            raise
+        bad.append(error)
         return
-    folders, files = listing(folder)
     yield from files
     for inner in folders:
-        yield from _files_below(inner, seen, closed)
+        yield from files_below(inner, seen, bad)
 
 
 def _place(folder: Path) -> tuple[int, int]:
