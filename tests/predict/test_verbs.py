@@ -129,3 +129,27 @@ def test_a_folder_that_may_not_be_looked_into_is_named_and_the_others_are_done(h
     assert len(said.out.splitlines()) == 6
     assert f"cannot list the folder {shut}: permission denied; make it readable or move it elsewhere" in said.err
     assert "1 of 7 pictures could not be read; the others are done" in said.err
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "export", "serve"])
+def test_a_training_that_is_not_finished_is_called_so(verb, home, capsys):
+    for name in ("lock", "check/0/checkpoint.safetensors", "check/1/record.json"):
+        (home / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / "run" / name).touch()
+    words = [] if verb == "serve" else [str(home / "pictures")]
+    assert main([verb, str(home / "run"), *words]) == 2
+    said = f"madod: the training in {home / 'run'} is not finished: wait while it runs; stopped, it goes on with the"
+    assert capsys.readouterr().err == f"{said} same command again\n"
+    (home / "run" / "record.json").touch()  # finished, and its model lost
+    assert main([verb, str(home / "run"), *words]) == 2
+    assert f"there is no model in {home / 'run'}: it has no model.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "export"])
+def test_a_model_that_is_not_named_first_is_found(verb, home, capsys):
+    assert main([verb, str(home / "pictures"), str(home / "model")]) == 2
+    there, here = home / "pictures", home / "model"
+    assert (
+        capsys.readouterr().err
+        == f"madod: there is no model in {there}, but there is in {here}: name the model first\n"
+    )

@@ -50,7 +50,7 @@ MOST = 5
 def main(arguments: Sequence[str]) -> int:
     """Print the measures by domain, then what could not be read."""
     how = parse(Evaluate, arguments, "evaluate", ABOUT)
-    model = how.loaded(how.device)
+    model = how.loaded(how.device, [how.folder])
     with shown(how.quiet) as progress:
         found = model.evaluate(how.folder, progress=progress)
     if not found.by_domain:

@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     bad: list[InputError] = []
     files = pictures(how.paths, bad)
     chosen = shown_by(how.gallery)
-    model = how.loaded(how.device)
+    model = how.loaded(how.device, how.paths)
     from madod.data.images import BadImage
 
     first = next(files, None)
