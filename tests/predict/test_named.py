@@ -1,11 +1,15 @@
 """Which pictures the words behind `madod predict` name: each once, and none lost for another's sake."""
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from madod.cli.inputs import pictures
+from madod.cli.listing import names
 from madod.cli.main import main
 from madod.cli.patterns import fits
 from madod.errors import InputError
@@ -35,6 +39,16 @@ def circle(tmp_path):
 def test_a_picture_is_named_once_however_links_lead(circle, pattern):
     folder, *both = circle
     assert named(f"{folder}/{pattern}") == both
+
+
+def test_what_a_folder_had_in_it_is_not_named_again(circle, monkeypatch):
+    folder, *both = circle
+    hidden = folder / "x" / ".hidden.png"
+    other = folder / "x" / "picture"
+    assert named(folder, *folder.rglob("*.png"), folder / "x", hidden, other) == [*both, hidden, other]
+    monkeypatch.chdir(folder)
+    assert named(".", "x/000.png", "x/y", "../two/x/000.png")[2:] == [Path("../two/x/000.png")]
+    assert named("x/000.png", "x/000.png") == 2 * [Path("x/000.png")]
 
 
 def test_links_to_other_folders_are_followed(circle, tmp_path):
@@ -71,3 +85,41 @@ def test_a_folder_without_pictures_does_not_stop_the_others(tmp_path, capsys):
     assert said.err == f"{empty}madod: 1 of 3 pictures could not be read; the others are done\n"
     assert main([*map(str, words[:3])]) == 2
     assert capsys.readouterr() == ("", empty)
+
+
+@pytest.mark.parametrize(
+    ("content", "listed"),
+    [
+        (b"a.png\nb c.png\n", ["a.png", "b c.png"]),
+        (b"a.png\r\n\r\nb.png", ["a.png", "b.png"]),
+        (b"\xef\xbb\xbfa.png\r\nb.png\r\n", ["a.png", "b.png"]),
+        (b"a.png\0b\nc.png\0", ["a.png", "b\nc.png"]),
+        (b"\xef\xbb\xbfone.png", ["one.png"]),
+        (b"caf\xe9.png\n", ["caf\udce9.png"]),
+        (b"\n\n", []),
+        (b"", []),
+    ],
+)
+@pytest.mark.parametrize("size", [2**16, 1])
+def test_a_list_has_lines_or_nulls(content, listed, size, monkeypatch):
+    monkeypatch.setattr("madod.cli.listing.PIECE", size)
+    assert list(names(io.BytesIO(content))) == listed
+
+
+@pytest.mark.parametrize("ending", ["png", "jpg", "gif", "webp", "bmp", "tiff", "ppm"])
+def test_a_picture_is_no_list(ending, tmp_path):
+    Image.effect_noise((50, 50), 90).convert("RGB").save(tmp_path / f"photo.{ending}")
+    with pytest.raises(InputError, match="standard input is no list of files but looks like a picture"):
+        list(names(io.BytesIO((tmp_path / f"photo.{ending}").read_bytes())))
+
+
+def test_a_name_may_hold_any_character(tmp_path):
+    file = tmp_path / "a\x1b[31m.png"
+    file.touch()
+    assert list(names(io.BytesIO(f"{file}\nb.png\n".encode()))) == [str(file), "b.png"]
+
+
+def test_a_folder_in_a_list_is_what_it_is_as_an_argument(circle, monkeypatch):
+    folder, *both = circle
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{folder}\n".encode())))
+    assert named("-") == both

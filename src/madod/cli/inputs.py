@@ -4,14 +4,17 @@ import glob
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from io import BufferedIOBase
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
+from madod.cli.listing import names
 from madod.cli.patterns import matches
 from madod.errors import InputError
 
 LIST = "-"
-"""Stands for a list of files on standard input, one a line."""
+"""Stands for a list of files and folders on standard input."""
 
 
 def pictures(words: Sequence[str], bad: list[InputError]) -> Iterator[Path]:
@@ -21,39 +24,59 @@ def pictures(words: Sequence[str], bad: list[InputError]) -> Iterator[Path]:
     """
     if words.count(LIST) > 1:
         raise InputError("standard input can be read once: give - once")
-    found = [_named(word, bad) for word in words]
-    return chain.from_iterable(found)
+    walk = Walk(bad)
+    return (file for paths in [_named(word, bad) for word in words] for path in paths for file in walk.meant(path))
 
 
 def _named(word: str, bad: list[InputError]) -> Iterable[Path]:
+    """Return the files and folders that a word stands for."""
     if word == LIST:
-        return listed()
+        return map(Path, names(cast(BufferedIOBase, sys.stdin.buffer)))
     if os.path.exists(word) or not glob.has_magic(word):  # noqa: PTH110  # a Path raises where it may not look
-        return _meant(Path(word), bad)
+        return (Path(word),)
     found = matches(word, bad)
     first = next(found, None)
     if first is None:
         raise InputError(f"nothing is called {word}: check the pattern")
-    return (file for match in chain([first], found) for file in _meant(match, bad))
+    return chain([first], found)
 
 
-def _meant(path: Path, bad: list[InputError]) -> Iterator[Path]:
-    """Yield a file, or the pictures of a folder and then those of its folders, in order of their names."""
-    if not os.path.isdir(path):  # noqa: PTH112  # a Path raises where it may not look
-        yield path
-        return
-    from madod.data.folder import pictures_below
+class Walk:
+    """The way through files and folders: `find` and a shell's ** name a folder and then all that is in it again."""
 
-    before, found = len(bad), pictures_below(path, warn=True, bad=bad)
-    first = next(found, None)
-    if first is not None:
-        yield from chain([first], found)
-    elif len(bad) == before:
-        bad.append(InputError(f"the folder {path} has no pictures in it: give a file, or a folder with pictures"))
+    def __init__(self, bad: list[InputError]) -> None:
+        self.bad = bad
+        self.walked: set[Path] = set()
 
+    def meant(self, path: Path) -> Iterator[Path]:
+        """Yield a file, or the pictures of a folder; nothing of what a folder before had in it."""
+        folder = os.path.isdir(path)  # noqa: PTH112  # a Path raises where it may not look
+        if self.walked and self._passed(path, folder):
+            return
+        if folder:
+            self.walked.add(path)
+            yield from self._inside(path)
+        else:
+            yield path
 
-def listed() -> Iterator[Path]:
-    """Yield the files that standard input lists, as they come."""
-    for line in sys.stdin.buffer:
-        if name := os.fsdecode(line.rstrip(b"\r\n")):
-            yield Path(name)
+    def _passed(self, path: Path, folder: bool) -> bool:
+        """Tell whether a file or folder lay on the way through one before; hidden files and such did not."""
+        from madod.data.folder import is_visible
+        from madod.data.images import is_picture
+
+        above = next((place for place in (path, *path.parents) if place in self.walked), None)
+        if above is None or ".." in path.parts or not (folder or is_picture(path)):
+            return False
+        return all(map(is_visible, path.relative_to(above).parts))
+
+    def _inside(self, folder: Path) -> Iterator[Path]:
+        """Yield the pictures of a folder, then those of its folders, in order of their names."""
+        from madod.data.folder import pictures_below
+
+        before, found = len(self.bad), pictures_below(folder, warn=True, bad=self.bad)
+        first = next(found, None)
+        if first is not None:
+            yield from chain([first], found)
+        elif len(self.bad) == before:
+            none = f"the folder {folder} has no pictures in it: give a file, or a folder with pictures"
+            self.bad.append(InputError(none))

@@ -28,7 +28,7 @@ class Predict(Using):
 
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
     """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
-    files on standard input, one a line."""
+    files and folders on standard input, one a line or with NULs between them."""
     format: Literal["table", "csv", "json"] = "table"
     """table for people, with rounded numbers; csv, or json: one object a line."""
     gallery: Annotated[Path | None, left_open("FILE.html")] = None

@@ -122,10 +122,15 @@ def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> lis
     return sorted(pictures)
 
 
+def is_visible(name: str) -> bool:
+    """Tell whether a person sees a file or folder of this name."""
+    return name[0] != "." and name not in _IGNORED
+
+
 def listing(folder: Path) -> Listing:
     """Return what a person sees in a folder, sorted by name."""
     try:
-        items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
+        items = [item for item in sorted(folder.iterdir()) if is_visible(item.name)]
         folders = [item for item in items if item.is_dir()]
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
