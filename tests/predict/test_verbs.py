@@ -153,3 +153,21 @@ def test_a_model_that_is_not_named_first_is_found(verb, home, capsys):
         capsys.readouterr().err
         == f"madod: there is no model in {there}, but there is in {here}: name the model first\n"
     )
+
+
+@pytest.mark.parametrize("name", ["report.html", "index.html"])
+def test_the_page_of_a_training_is_not_written_over(name, home, capsys):
+    (home / "run").mkdir()
+    page = home / "run" / name
+    words = ["predict", str(home / "model"), str(home / "pictures"), "--quiet", "--gallery"]
+    assert main([*words, str(page)]) == 0  # a folder like any other
+    (home / "run" / "lock").touch()
+    before = page.read_bytes()
+    capsys.readouterr()
+    assert main([*words, str(page)]) == 2
+    said = (
+        f"madod: {page} is the page of the training in that folder: name another one, such as {home}/run/gallery.html\n"
+    )
+    assert capsys.readouterr() == ("", said)
+    assert page.read_bytes() == before
+    assert main([*words, str(home / "run" / "gallery.html")]) == 0

@@ -112,9 +112,24 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
         raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
     refuse_file(gallery.parent)
     refuse_closed(gallery, "file")
+    refuse_report(gallery)
     from madod.cli.contact import Chosen
 
     return Chosen()
+
+
+def refuse_report(gallery: Path) -> None:
+    """Refuse a page in the place of the one that a training left in its folder."""
+    from madod.benchmark.claim import LOCK
+
+    if not (gallery.parent / LOCK).exists():
+        return
+    from madod.cli.demo import PAGE
+    from madod.fitting.page import FILE
+
+    if gallery.name in (FILE, PAGE):
+        other = gallery.with_name("gallery.html")
+        raise InputError(f"{gallery} is the page of the training in that folder: name another one, such as {other}")
 
 
 def counted(quiet: bool) -> Callable[[int], None]:
