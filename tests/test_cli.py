@@ -150,6 +150,22 @@ def test_lists_hold_what_the_readme_promises(capsys):
         (["train", "--algorithm", "erm", "--lrr", "3", "x"], "madod: there is no option --lrr (did you mean --lr?);"),
         (["report", "x", "--out"], "--out is without a value;"),
         (["report", "x", "y", "--out", "z"], "y is a word too many;"),
+        (
+            ["train", "x", "--out", "y", "--test-domain", "-d"],
+            "says what there is; a value that starts with a dash is given as --test-domain=-d\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--ood-class", "-c"],
+            "says what there is; a value that starts with a dash is given as --ood-class=-c\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--quiet", "-c"],
+            "there is no option -c; madod train --help says what there is\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--seed", "--c"],
+            "--seed is without a value; madod train --help says what there is\n",
+        ),
         (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )

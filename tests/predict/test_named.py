@@ -123,3 +123,13 @@ def test_a_folder_in_a_list_is_what_it_is_as_an_argument(circle, monkeypatch):
     folder, *both = circle
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{folder}\n".encode())))
     assert named("-") == both
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_address_is_no_file(circle, listed, monkeypatch):
+    folder, *both = circle
+    address, bad = "https://x.org/a.png?size=[1]", []
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{address}\n".encode())))
+    assert list(pictures(["-" if listed else address, str(folder)], bad)) == both
+    said = f"{address} is an address, and pictures are read from files: fetch it, and name the file"
+    assert list(map(str, bad)) == [said]

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedIOBase
@@ -15,6 +16,8 @@ from madod.errors import InputError
 
 LIST = "-"
 """Stands for a list of files and folders on standard input."""
+
+ADDRESS = re.compile(r"[a-z]{2,}://", re.IGNORECASE)
 
 
 def pictures(words: Sequence[str], bad: list[InputError]) -> Iterator[Path]:
@@ -31,14 +34,25 @@ def pictures(words: Sequence[str], bad: list[InputError]) -> Iterator[Path]:
 def _named(word: str, bad: list[InputError]) -> Iterable[Path]:
     """Return the files and folders that a word stands for."""
     if word == LIST:
-        return map(Path, names(cast(BufferedIOBase, sys.stdin.buffer)))
-    if os.path.exists(word) or not glob.has_magic(word):  # noqa: PTH110  # a Path raises where it may not look
-        return (Path(word),)
+        return _files(names(cast(BufferedIOBase, sys.stdin.buffer)), bad)
+    if ADDRESS.match(word) or os.path.exists(word) or not glob.has_magic(word):  # noqa: PTH110  # a Path may raise
+        return _files([word], bad)
     found = matches(word, bad)
     first = next(found, None)
     if first is None:
         raise InputError(f"nothing is called {word}: check the pattern")
     return chain([first], found)
+
+
+def _files(names: Iterable[str], bad: list[InputError]) -> Iterator[Path]:
+    """Yield names as paths; an address would be a path that nobody wrote."""
+    for name in names:
+        if ADDRESS.match(name):
+            bad.append(
+                InputError(f"{name} is an address, and pictures are read from files: fetch it, and name the file")
+            )
+        else:
+            yield Path(name)
 
 
 class Walk:
