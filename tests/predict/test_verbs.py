@@ -171,3 +171,29 @@ def test_the_page_of_a_training_is_not_written_over(name, home, capsys):
     assert capsys.readouterr() == ("", said)
     assert page.read_bytes() == before
     assert main([*words, str(home / "run" / "gallery.html")]) == 0
+
+
+NAME, SPELT = "a\n\x1b[31mb\x9b.png", r"a\n\x1b[31mb\x9b.png"
+
+
+def test_a_name_breaks_no_row_and_steers_no_terminal(home, capsys):
+    folder = home / "pictures" / "day" / "wo\x1blf"
+    [file] = files(folder, 1)
+    file.rename(folder / NAME)
+    (folder / f"z{NAME}").touch()
+    words = [str(home / "model"), str(home / "pictures" / "day")]
+    assert main(["predict", *words]) == 1
+    said = capsys.readouterr()
+    assert [line for line in said.out.splitlines() if SPELT in line and line.endswith(("True", "False"))]
+    assert SPELT in said.err
+    assert "\x1b" not in said.out + said.err
+    assert len(said.out.splitlines()) == 1 + 3 + 3 + 1
+    for style, name in (("csv", NAME), ("json", json.dumps(NAME, ensure_ascii=False)[1:-1])):
+        main(["predict", *words, "--format", style])
+        assert name in capsys.readouterr().out
+    main(["evaluate", *words])
+    said = capsys.readouterr()
+    assert r"1 wo\x1blf" in said.out
+    assert "\x1b" not in said.out + said.err
+    assert main(["predict", words[0], str(home / NAME / "*")]) == 2
+    assert r"\x1b[31mb\x9b.png" in capsys.readouterr().err

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from madod import __version__
+from madod.cli.escaped import escaped
 from madod.errors import InputError, is_out_of_memory, nearest
 
 VERBS = {
@@ -111,8 +112,9 @@ def answer(words: list[str]) -> int:
 
 
 def refuse(sentence: str) -> int:
-    """Say what was wrong and return the exit code for it."""
-    sys.stderr.write(f"madod: {sentence}\n")
+    """Say what was wrong and return the exit code for it; a sentence may have a list of files below it."""
+    lines = "\n".join(map(escaped, sentence.split("\n")))
+    sys.stderr.write(f"madod: {lines}\n")
     return 2
 
 

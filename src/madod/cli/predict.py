@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
+from madod.cli.escaped import escaped
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
         report(done + len(bad))
     sys.stdout.flush()
     for each in bad:
-        sys.stderr.write(f"madod: {each}\n")
+        sys.stderr.write(f"madod: {escaped(str(each))}\n")
     if not how.quiet and done:
         sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
     if bad:
@@ -158,9 +159,9 @@ def written(answer: "Prediction", style: str) -> str:
 
 
 def short(part: object) -> str:
-    """Return a number in four decimals, or in four digits where those would be mostly noughts; a word as it is."""
+    """Return a number in four decimals, or in four digits where those would be mostly noughts; a word escaped."""
     if not isinstance(part, float):
-        return str(part)
+        return escaped(str(part))
     return f"{part:.4f}" if abs(part) >= 0.1 else f"{part:.4g}"
 
 
