@@ -14,6 +14,7 @@ from madod.cli.list import PACKAGES
 from madod.cli.main import VERBS, main
 from madod.cli.progress import lines, shown
 from madod.registry import Registry
+from tests.predict.toy import files
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -149,6 +150,22 @@ def test_lists_hold_what_the_readme_promises(capsys):
         (["train", "--algorithm", "erm", "--lrr", "3", "x"], "madod: there is no option --lrr (did you mean --lr?);"),
         (["report", "x", "--out"], "--out is without a value;"),
         (["report", "x", "y", "--out", "z"], "y is a word too many;"),
+        (
+            ["train", "x", "--out", "y", "--test-domain", "-d"],
+            "says what there is; a value that starts with a dash is given as --test-domain=-d\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--ood-class", "-c"],
+            "says what there is; a value that starts with a dash is given as --ood-class=-c\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--quiet", "-c"],
+            "there is no option -c; madod train --help says what there is\n",
+        ),
+        (
+            ["train", "x", "--out", "y", "--seed", "--c"],
+            "--seed is without a value; madod train --help says what there is\n",
+        ),
         (["train", "x", "--out", "y", "--taks", "2"], "there is no option --taks (did you mean --tasks?);"),
     ],
 )
@@ -245,6 +262,44 @@ def test_a_reader_who_leaves_is_no_error(words):
             text=True,
             check=False,
         )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def closing(streams: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    shell = ["sh", "-c", f'exec "$0" "$@" {streams}', sys.executable, "-m", "madod.cli.main", *map(str, words)]
+    return subprocess.run(shell, env=os.environ | environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("streams", "words", "code", "out", "err"),
+    [
+        (">&-", ["list", "algorithms"], 0, "", ""),
+        (">&-", ["list", "nonsense"], 2, "", "madod: kind cannot be 'nonsense'"),
+        ("2>&-", ["list", "algorithms"], 0, "madod ", ""),
+        ("2>&-", ["list", "nonsense"], 2, "", ""),
+        ("<&- >&- 2>&-", ["--version"], 0, "", ""),
+    ],
+)
+def test_a_closed_stream_is_no_error(streams, words, code, out, err):
+    done = closing(streams, *words)
+    assert done.returncode == code
+    assert out in done.stdout
+    assert err in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_it_trains_and_predicts_without_streams(tmp_path):
+    for domain in ("day", "night"):
+        for label in ("cat", "dog"):
+            files(tmp_path / "data" / domain / label, 6)
+    words = ["train", tmp_path / "data", "--out", tmp_path / "out", "--algorithm", "erm", "--steps", "2"]
+    done = closing("2>&-", *words, "--check", "none", MADOD_CACHE=str(tmp_path / "cache"), OMP_NUM_THREADS="1")
+    assert done.returncode == 0
+    assert f"model: {tmp_path / 'out'}" in done.stdout
+    done = closing("<&-", "predict", tmp_path / "out", "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "madod: standard input lists no pictures: give it their names, one a line\n"
+    done = closing(">&-", "predict", tmp_path / "out", tmp_path / "data", "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
 
 

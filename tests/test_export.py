@@ -455,3 +455,16 @@ def test_pictures_at_the_model_s_size_need_no_resizing(exported, pictures, monke
     theirs = np.array([0, 1, 0, 0]), np.array([0.5, 0.6, 0.7, 0.9]), np.array([1.0, 2.0, 1.0, 4.0])
     cells = benchmark["line"]("x", ours, theirs, 2.5).split("|")
     assert [cell.strip() for cell in cells[2:5]] == ["25.0%", "25.0%", "2.5%"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(exported, tmp_path, capsys, monkeypatch):
+    folder, _ = exported
+    monkeypatch.setattr("madod.export.write.converted", lambda *_: pytest.fail("it went to work"))
+    monkeypatch.setattr("os.access", lambda place, mode: Path(place) != tmp_path)
+    out = tmp_path / "m.onnx"
+    assert main(["export", str(folder / "model"), str(out)]) == 2
+    said = f"madod: {out} cannot be written, since {tmp_path} does not let you: name a file somewhere else\n"
+    assert capsys.readouterr().err == said
+    (tmp_path / "notes.txt").touch()
+    assert main(["export", str(folder / "model"), str(tmp_path / "notes.txt" / "m.onnx")]) == 2
+    assert capsys.readouterr().err == f"madod: {tmp_path / 'notes.txt'} is a file: name a folder to write into\n"

@@ -1,7 +1,6 @@
 """`madod evaluate` against what Python says, and `madod predict` where a command sets the threshold or may not look."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,17 +116,84 @@ def test_two_ways_to_set_the_threshold_are_one_too_many(verb, where, home, capsy
 
 
 def test_a_folder_that_may_not_be_looked_into_is_named_and_the_others_are_done(home, capsys, monkeypatch):
-    shut, allowed, items = home / "pictures" / "day", os.access, Path.iterdir
+    shut, items = home / "pictures" / "day", Path.iterdir
 
     def looked(folder):
         if folder == shut:
             raise PermissionError(13, "Permission denied", str(folder))
         return items(folder)
 
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != shut and allowed(path, mode))
     monkeypatch.setattr(Path, "iterdir", looked)
     assert main(["predict", str(home / "model"), str(home / "pictures"), "--format", "json", "--quiet"]) == 1
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 6
-    assert f"cannot read '{shut}': there is no permission to look into this folder" in said.err
+    assert f"cannot list the folder {shut}: permission denied; make it readable or move it elsewhere" in said.err
     assert "1 of 7 pictures could not be read; the others are done" in said.err
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "export", "serve"])
+def test_a_training_that_is_not_finished_is_called_so(verb, home, capsys):
+    for name in ("lock", "check/0/checkpoint.safetensors", "check/1/record.json"):
+        (home / "run" / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / "run" / name).touch()
+    words = [] if verb == "serve" else [str(home / "pictures")]
+    assert main([verb, str(home / "run"), *words]) == 2
+    said = f"madod: the training in {home / 'run'} is not finished: wait while it runs; stopped, it goes on with the"
+    assert capsys.readouterr().err == f"{said} same command again\n"
+    (home / "run" / "record.json").touch()  # finished, and its model lost
+    assert main([verb, str(home / "run"), *words]) == 2
+    assert f"there is no model in {home / 'run'}: it has no model.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate", "export"])
+def test_a_model_that_is_not_named_first_is_found(verb, home, capsys):
+    assert main([verb, str(home / "pictures"), str(home / "model")]) == 2
+    there, here = home / "pictures", home / "model"
+    assert (
+        capsys.readouterr().err
+        == f"madod: there is no model in {there}, but there is in {here}: name the model first\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["report.html", "index.html"])
+def test_the_page_of_a_training_is_not_written_over(name, home, capsys):
+    (home / "run").mkdir()
+    page = home / "run" / name
+    words = ["predict", str(home / "model"), str(home / "pictures"), "--quiet", "--gallery"]
+    assert main([*words, str(page)]) == 0  # a folder like any other
+    (home / "run" / "lock").touch()
+    before = page.read_bytes()
+    capsys.readouterr()
+    assert main([*words, str(page)]) == 2
+    said = (
+        f"madod: {page} is the page of the training in that folder: name another one, such as {home}/run/gallery.html\n"
+    )
+    assert capsys.readouterr() == ("", said)
+    assert page.read_bytes() == before
+    assert main([*words, str(home / "run" / "gallery.html")]) == 0
+
+
+NAME, SPELT = "a\n\x1b[31mb\x9b.png", r"a\n\x1b[31mb\x9b.png"
+
+
+def test_a_name_breaks_no_row_and_steers_no_terminal(home, capsys):
+    folder = home / "pictures" / "day" / "wo\x1blf"
+    [file] = files(folder, 1)
+    file.rename(folder / NAME)
+    (folder / f"z{NAME}").touch()
+    words = [str(home / "model"), str(home / "pictures" / "day")]
+    assert main(["predict", *words]) == 1
+    said = capsys.readouterr()
+    assert [line for line in said.out.splitlines() if SPELT in line and line.endswith(("True", "False"))]
+    assert SPELT in said.err
+    assert "\x1b" not in said.out + said.err
+    assert len(said.out.splitlines()) == 1 + 3 + 3 + 1
+    for style, name in (("csv", NAME), ("json", json.dumps(NAME, ensure_ascii=False)[1:-1])):
+        main(["predict", *words, "--format", style])
+        assert name in capsys.readouterr().out
+    main(["evaluate", *words])
+    said = capsys.readouterr()
+    assert r"1 wo\x1blf" in said.out
+    assert "\x1b" not in said.out + said.err
+    assert main(["predict", words[0], str(home / NAME / "*")]) == 2
+    assert r"\x1b[31mb\x9b.png" in capsys.readouterr().err

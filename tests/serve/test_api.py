@@ -80,8 +80,29 @@ def test_the_threshold_is_what_was_asked_for(client, model, digits):
     assert {entry["threshold"] for entry in strict} == {other.set_threshold(0.3)}
     assert any(entry["unknown"] for entry in strict)
     assert model.threshold != other.threshold
-    (both,) = client.post("/predict?keep=0.3&threshold=7", content=digits[0], headers=PNG).json()["images"]
-    assert both["threshold"] == 7
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("keep=0.3&threshold=7", "keep and threshold both set the threshold: give one of them"),
+        ("keep=0.3&keep=0.3", "keep is given 2 times: give it once"),
+        ("threshold=1&threshold=2&threshold=3", "threshold is given 3 times: give it once"),
+    ],
+)
+def test_an_option_is_given_once(client, digits, query, words):
+    answer = client.post(f"/predict?{query}", content=digits[0], headers=PNG)
+    assert (answer.status_code, answer.json()) == (400, {"error": words})
+
+
+@pytest.mark.parametrize("name", ["keep", "threshold", "similar"])
+def test_an_option_among_the_pictures_of_a_form_is_told_where_it_belongs(client, digits, name):
+    answer = client.post("/predict", files=files(digits[:1]), data={name: "0.9"})
+    said = (
+        f"{name} is an option, and a form holds pictures alone: put it into the address, as in /predict?{name}=NUMBER"
+    )
+    assert (answer.status_code, answer.json()) == (400, {"error": said})
+    assert client.post("/predict", files=files(digits[:1], [name])).status_code == 200
 
 
 @pytest.mark.parametrize(

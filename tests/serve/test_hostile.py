@@ -148,6 +148,19 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(server):
     assert status(asyncio.run(server.exchange(head))) == 413
 
 
+@pytest.mark.parametrize(
+    ("kind", "mend"),
+    [
+        ("image/png", "send a smaller picture"),
+        ("multipart/form-data; boundary=x", "send fewer pictures at a time, or smaller ones"),
+    ],
+)
+def test_a_body_over_the_limit_is_told_the_limit(make_client, kind, mend):
+    client = make_client(body_bytes=2**20)
+    answer = client.post("/predict", content=bytes(2**20 + 1), headers={"content-type": kind})
+    assert answer.json() == {"error": f"the request has more than the 1 MiB of a body: {mend}"}
+
+
 def test_a_body_without_a_length_is_refused_when_it_grows_too_long(make_client, digits):
     client = make_client(body_bytes=20_000)
 

@@ -4,8 +4,9 @@ import contextlib
 import difflib
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -52,11 +53,11 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
         if stop.code in (0, None):
             raise
         refusal = sentence(said.getvalue(), verb)
-        known = list(_options(form))
+        known = dict(_options(form))
         stray = next((word for word in arguments if word[:2] == "--" and word.partition("=")[0] not in known), None)
         if stray and refusal.startswith("missing: ") and stray not in refusal:  # words behind it were lost with it
             refusal = f"{_unknown(stray, _near(stray, ' '.join(known)))}; madod {verb} --help says what there is"
-        raise InputError(refusal) from None
+        raise InputError(refusal + _dashed(arguments, known)) from None
 
 
 def left_open(metavar: str) -> Any:
@@ -77,11 +78,19 @@ def _unknown(word: str, meant: str = "") -> str:
     return f"there is no option {word}{meant}" if word.startswith("-") else f"{word} is a word too many"
 
 
-def _options(form: Any) -> Iterator[str]:
-    """Yield the options of a dataclass and of those inside it."""
+def _dashed(arguments: Sequence[str], known: Mapping[str, Any]) -> str:
+    """Return how to give a value that starts with a dash, where one may be meant: it is taken for an option."""
+    for option, word in pairwise(arguments):
+        if known.get(option, Switch) != Switch and re.match(r"-[^-\d.]", word):
+            return f"; a value that starts with a dash is given as {option}={word}"
+    return ""
+
+
+def _options(form: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the options of a dataclass and of those inside it, with their types."""
     for field in fields(form):
         inside = field.type if isinstance(field.type, type) and is_dataclass(field.type) else None
-        yield from _options(inside) if inside else (f"--{field.name.replace('_', '-')}",)
+        yield from _options(inside) if inside else ((f"--{field.name.replace('_', '-')}", field.type),)
 
 
 def _near(wrong: str, offered: str) -> str:

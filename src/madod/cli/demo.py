@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from madod.benchmark.record import RunSpec
     from madod.report.inputs import Cell, Page
 
+PAGE = "index.html"
 TEST_DOMAIN, UNKNOWN = "neon", "4"
 """The cell of the demo, fixed before any run of it was looked at."""
 ALGORITHMS: dict[str, dict[str, Any]] = {"erm": {}, "madod": {"margin_warmup": 0.0}}
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         progress("page", 0, 1)
         write(how, outcomes, start)
         progress("page", 1, 1)
-    sys.stdout.write(f"{how.out / 'index.html'}: open it in a browser\n")
+    sys.stdout.write(f"{how.out / PAGE}: open it in a browser\n")
     return 0
 
 
@@ -82,7 +83,7 @@ def write(how: Demo, outcomes: dict[str, "Outcome"], start: float) -> None:
     from madod.storage import whole, write_json
 
     seconds: dict[str, Any] = {name: outcome.record.seconds for name, outcome in outcomes.items()}
-    with whole(how.out / "index.html") as part:
+    with whole(how.out / PAGE) as part:
         part.write_text(demo_page(page_of(how, outcomes, seconds)), encoding="utf-8")
     seconds["total"] = round(time.perf_counter() - start, 1)
     metrics = {name: outcome.record.metrics for name, outcome in outcomes.items()}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, parse
+from madod.cli.escaped import escaped
 from madod.cli.progress import shown
 from madod.cli.using import Using
 from madod.errors import InputError
@@ -50,7 +51,7 @@ MOST = 5
 def main(arguments: Sequence[str]) -> int:
     """Print the measures by domain, then what could not be read."""
     how = parse(Evaluate, arguments, "evaluate", ABOUT)
-    model = how.loaded(how.device)
+    model = how.loaded(how.device, [how.folder])
     with shown(how.quiet) as progress:
         found = model.evaluate(how.folder, progress=progress)
     if not found.by_domain:
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str]) -> int:
     for warning in (*(f"of this model's own check: {said}" for said in own), *lookalikes(model, found)):
         sys.stderr.write(f"madod: {warning}\n")
     for each in found.unreadable:
-        sys.stderr.write(f"madod: {each}\n")
+        sys.stderr.write(f"madod: {escaped(each)}\n")
     return 1 if found.unreadable else 0
 
 
@@ -93,7 +94,8 @@ def table(found: "Findings") -> str:
     worst = [f"{count} {truth} as {label}" for (truth, label), count in found.confused.most_common(MOST)]
     strange = [f"{count:,} {name}" for name, count in found.strange.items()]
     said = {"counted as unknown": strange, "most often confused": worst}
-    return "\n".join([*lines, *(f"{what}: {', '.join(which)}" for what, which in said.items() if which)]) + "\n"
+    lines += [escaped(f"{what}: {', '.join(which)}") for what, which in said.items() if which]
+    return "\n".join(lines) + "\n"
 
 
 def lookalikes(model: "Model", found: "Findings") -> Iterator[str]:
@@ -115,4 +117,4 @@ def row(name: str, measures: "Measures") -> tuple[str, ...]:
         "-" if share is None else f"{100 * share:.1f}"
         for share in (measures.accuracy, measures.kept, measures.flagged, measures.auroc)
     )
-    return name, f"{measures.known:,}", accuracy, kept, f"{measures.unknown:,}", flagged, auroc
+    return escaped(name), f"{measures.known:,}", accuracy, kept, f"{measures.unknown:,}", flagged, auroc

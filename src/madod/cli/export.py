@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     from madod.export import export
     from madod.export.check import PICTURES, TOLERANCE
 
-    model = how.loaded()
+    model = how.loaded(others=[how.out])
     compared = export(model, how.out)
     size, card = how.out.stat().st_size, model.card
     sys.stdout.write(

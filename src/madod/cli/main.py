@@ -9,8 +9,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from madod import __version__
+from madod.cli.escaped import escaped
 from madod.errors import InputError, is_out_of_memory, nearest
 
 VERBS = {
@@ -52,6 +54,7 @@ madod VERB --help says what a verb takes. Start with: madod demo"""
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
     atexit.register(gc.freeze)  # the system takes everything back: a last look for rubbish takes a third of a second
+    open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     if "OMP_WAIT_POLICY" not in os.environ:
@@ -79,6 +82,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return refuse(f"there is not enough memory for this: {fewer if words[:1] == ['train'] else 'free some of it'}")
 
 
+def open_streams() -> None:
+    """Put what swallows everything in the place of standard streams that are closed.
+
+    A file that is opened takes the lowest number that is free: without it, a model could be written where some library
+    takes standard output to be.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # it stays open to the end
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+
+
 def answer(words: list[str]) -> int:
     """Find the verb and run it."""
     if not words or words[0] in ("-h", "--help", "help"):
@@ -96,8 +112,9 @@ def answer(words: list[str]) -> int:
 
 
 def refuse(sentence: str) -> int:
-    """Say what was wrong and return the exit code for it."""
-    sys.stderr.write(f"madod: {sentence}\n")
+    """Say what was wrong and return the exit code for it; a sentence may have a list of files below it."""
+    lines = "\n".join(map(escaped, sentence.split("\n")))
+    sys.stderr.write(f"madod: {lines}\n")
     return 2
 
 

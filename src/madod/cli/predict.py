@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
+from madod.cli.escaped import escaped
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
@@ -28,7 +29,7 @@ class Predict(Using):
 
     paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
     """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
-    files on standard input, one a line."""
+    files and folders on standard input, one a line or with NULs between them."""
     format: Literal["table", "csv", "json"] = "table"
     """table for people, with rounded numbers; csv, or json: one object a line."""
     gallery: Annotated[Path | None, left_open("FILE.html")] = None
@@ -55,38 +56,39 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Predict, arguments, "predict", ABOUT)
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
-    files = pictures(how.paths)
+    bad: list[InputError] = []
+    files = pictures(how.paths, bad)
     chosen = shown_by(how.gallery)
-    model = how.loaded(how.device)
+    model = how.loaded(how.device, how.paths)
     from madod.data.images import BadImage
 
     first = next(files, None)
     if first is None:
-        raise InputError("standard input lists no pictures: give it their names, one a line")
-    bad: list[BadImage] = []
-    total = flagged = 0
+        raise bad[0] if bad else InputError("standard input lists no pictures: give it their names, one a line")
+    done = flagged = 0
     report = counted(how.quiet)
     for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
-    for total, answer in enumerate(model.predict_iter(chain([first], files)), 1):
+    for answer in model.predict_iter(chain([first], files)):
         if isinstance(answer, BadImage):
             bad.append(answer)
         else:
             sys.stdout.write(written(answer, how.format))
+            done += 1
             flagged += answer.unknown
             if chosen is not None:
                 chosen.add(answer)
-        report(total)
+        report(done + len(bad))
     sys.stdout.flush()
     for each in bad:
-        sys.stderr.write(f"madod: {each}\n")
-    if not how.quiet and total > len(bad):
-        sys.stderr.write(f"madod: {summary(model, flagged, total - len(bad))}\n")
+        sys.stderr.write(f"madod: {escaped(str(each))}\n")
+    if not how.quiet and done:
+        sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
     if bad:
-        rest = "; the others are done" if len(bad) < total else ""
-        sys.stderr.write(f"madod: {len(bad)} of {total} pictures could not be read{rest}\n")
+        rest = "; the others are done" if done else ""
+        sys.stderr.write(f"madod: {len(bad)} of {done + len(bad)} pictures could not be read{rest}\n")
     if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
         chosen.write(how.gallery, model, how.model)
     return 1 if bad else 0
@@ -111,9 +113,24 @@ def shown_by(gallery: Path | None) -> "Chosen | None":
         raise InputError(f"{gallery} is no name for a page: let it end in .html, as in {gallery.with_suffix('.html')}")
     refuse_file(gallery.parent)
     refuse_closed(gallery, "file")
+    refuse_report(gallery)
     from madod.cli.contact import Chosen
 
     return Chosen()
+
+
+def refuse_report(gallery: Path) -> None:
+    """Refuse a page in the place of the one that a training left in its folder."""
+    from madod.benchmark.claim import LOCK
+
+    if not (gallery.parent / LOCK).exists():
+        return
+    from madod.cli.demo import PAGE
+    from madod.fitting.page import FILE
+
+    if gallery.name in (FILE, PAGE):
+        other = gallery.with_name("gallery.html")
+        raise InputError(f"{gallery} is the page of the training in that folder: name another one, such as {other}")
 
 
 def counted(quiet: bool) -> Callable[[int], None]:
@@ -142,9 +159,9 @@ def written(answer: "Prediction", style: str) -> str:
 
 
 def short(part: object) -> str:
-    """Return a number in four decimals, or in four digits where those would be mostly noughts; a word as it is."""
+    """Return a number in four decimals, or in four digits where those would be mostly noughts; a word escaped."""
     if not isinstance(part, float):
-        return str(part)
+        return escaped(str(part))
     return f"{part:.4f}" if abs(part) >= 0.1 else f"{part:.4g}"
 
 

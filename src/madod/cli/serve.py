@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 
 from madod.cli.arguments import parse, torch_device
+from madod.cli.using import model_in
 from madod.errors import InputError
 
 
@@ -52,7 +53,6 @@ def main(arguments: Sequence[str]) -> int:
     import torch
 
     from madod.data.threads import cores
-    from madod.predict import load
     from madod.serve.limits import MIB, Limits
     from madod.serve.server import is_loopback, serve
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
         held_bytes=max(size, Limits.held_bytes), patience=how.patience,
     )  # fmt: skip
     torch.set_num_threads(min(torch.get_num_threads(), max(1, cores() - limits.decoders)))
-    model = load(how.model).to(torch_device(how.device))
+    model = model_in(how.model).to(torch_device(how.device))
 
     def ready(address: str) -> None:
         for warning in model.card.warnings:

@@ -11,6 +11,7 @@ import tyro
 
 from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.datasets import warn_of_differences
+from madod.cli.escaped import escaped
 from madod.cli.progress import shown
 from madod.data.opening import Opening, own_folder
 from madod.errors import InputError
@@ -231,7 +232,7 @@ def noticed(look: "Look") -> list[str]:
 def say(how: Train, lines: Sequence[str]) -> None:
     """Tell a person something beforehand."""
     if not how.quiet:
-        sys.stderr.write("".join(f"{line}\n" for line in lines))
+        sys.stderr.write("".join(f"{escaped(line)}\n" for line in lines))
         sys.stderr.flush()
 
 
@@ -284,4 +285,4 @@ def summary(how: Train, made: "Fitted") -> str:
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
     lines.append(f"report: {how.out / FILE}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(escaped, lines)) + "\n"

@@ -1,7 +1,6 @@
 """The pictures of a folder: where they lie, and which files are left out."""
 
 import logging
-import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -42,7 +41,7 @@ def find_pictures(root: Path, *, warn: bool = True, layout: str = LAYOUT) -> lis
     pictures, others = [], Counter[str]()
     for domain in domain_folders(root):
         for label in class_folders(root, domain):
-            for file in _files_below(label, {_place(root), _place(domain)}):
+            for file in files_below(label, {_place(root), _place(domain)}):
                 if is_picture(file):
                     pictures.append(LabelledFile(folder_name(domain), folder_name(label), file))
                 else:
@@ -65,10 +64,15 @@ def class_folders(root: Path, domain: Path) -> list[Path]:
     return [folder for folder in listing(domain).folders if _place(folder) not in {_place(root), _place(domain)}]
 
 
+def is_visible(name: str) -> bool:
+    """Tell whether a person sees a file or folder of this name."""
+    return name[0] != "." and name not in _IGNORED
+
+
 def listing(folder: Path) -> Listing:
     """Return what a person sees in a folder, sorted by name."""
     try:
-        items = [item for item in sorted(folder.iterdir()) if item.name[0] != "." and item.name not in _IGNORED]
+        items = [item for item in sorted(folder.iterdir()) if is_visible(item.name)]
         folders = [item for item in items if item.is_dir()]
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -77,38 +81,39 @@ def listing(folder: Path) -> Listing:
     return Listing(folders, [item for item in items if item not in inner])
 
 
-def pictures_below(folder: Path, *, warn: bool = False, lenient: bool = False) -> Iterator[Path]:
+def pictures_below(folder: Path, *, warn: bool = False, bad: list[InputError] | None = None) -> Iterator[Path]:
     """Yield the pictures at any depth: those of a folder, then those of its folders, in order of their names.
 
-    With `warn` it says in the end which files it left out. With `lenient` a folder in it that cannot be looked into is
-    yielded in the end, as the picture that it is not: whoever reads it says so, and the others are done.
+    With `warn` it says in the end which files it left out; `bad` is as in `files_below`.
     """
-    others, closed = Counter[str](), list[Path]()
-    for file in _files_below(folder, set(), closed if lenient else None):
+    others = Counter[str]()
+    for file in files_below(folder, set(), bad):
         if is_picture(file):
             yield file
         else:
             others[file.suffix or file.name] += 1
     if warn:
         _warn_of_kinds(folder, others)
-    yield from closed
 
 
-def _files_below(folder: Path, seen: set[tuple[int, int]], closed: list[Path] | None = None) -> Iterator[Path]:
-    """Yield the files at any depth; a link back to a folder already seen is not followed.
+def files_below(folder: Path, seen: set[tuple[int, int]], bad: list[InputError] | None = None) -> Iterator[Path]:
+    """Yield the files at any depth; a folder already seen is not entered again, so that links lead in no circle.
 
-    Folders that cannot be looked into are noted in `closed`, or raise where there is none.
+    Folders that cannot be listed are noted in `bad`, so that the others are done, or raise where there is no such list.
     """
     if _place(folder) in seen:
         return
     seen.add(_place(folder))
-    if closed is not None and not os.access(folder, os.R_OK | os.X_OK):
-        closed.append(folder)
+    try:
+        folders, files = listing(folder)
+    except InputError as error:
+        if bad is None:
+            raise
+        bad.append(error)
         return
-    folders, files = listing(folder)
     yield from files
     for inner in folders:
-        yield from _files_below(inner, seen, closed)
+        yield from files_below(inner, seen, bad)
 
 
 def _place(folder: Path) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from madod.export.answer import Answer, Answering
 from madod.export.check import check
 from madod.export.fold import fold
 from madod.predict import Model
-from madod.storage import whole
+from madod.storage import refuse_closed, refuse_file, whole
 
 OPSET = 18
 LIMIT = 2**31 - 1
@@ -37,6 +37,8 @@ def export(model: Model, file: Path | str) -> bool:
         raise InputError(f"{file} is a folder: name the file to write, as in {file / 'model.onnx'}")
     if file.suffix.lower() != ".onnx":
         raise InputError(f"{file} is no name for an ONNX file: let it end in .onnx, as in {file.with_suffix('.onnx')}")
+    refuse_file(file.parent)
+    refuse_closed(file, "file")
     if model.detector.needs_model:
         raise InputError(
             f"the detector {model.card.detector} takes gradients of the network, which an ONNX file cannot: train the "

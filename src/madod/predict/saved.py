@@ -39,7 +39,7 @@ def write(folder: Path, parts: Parts) -> Card:
     A model that lies there is read, whole, until the new one is whole; in a run's folder that is the run's.
     """
     refuse_file(folder)
-    folder = home_of(folder) if (latest(home_of(folder)) / FACTS).exists() else folder
+    folder = home_of(folder) if is_model(folder) else folder
     settle(folder)
     home = folder / NEW if (folder / FACTS).exists() else folder
     tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
@@ -70,6 +70,11 @@ def settle(folder: Path) -> None:
 def home_of(folder: Path) -> Path:
     """Return where the model is: in a folder of its own, or else in that of a run."""
     return folder if (folder / FACTS).exists() else folder / "model"
+
+
+def is_model(folder: Path) -> bool:
+    """Tell whether there is a model in a folder of its own, or in that of a run."""
+    return (latest(home_of(folder)) / FACTS).exists()
 
 
 def read(folder: Path | str) -> Parts:

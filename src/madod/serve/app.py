@@ -17,7 +17,7 @@ from madod.serve.body import body
 from madod.serve.description import BODY, NAMED, SUMMARY, Options, Page, Picture, Text, problems
 from madod.serve.limits import Limits
 from madod.serve.page import POLICY, page
-from madod.serve.refusals import misled, misread, refused, told
+from madod.serve.refusals import misled, misread, refuse_doubled, refused, told
 from madod.serve.service import Service
 from madod.serve.uploads import kind, uploads
 
@@ -100,9 +100,11 @@ async def answered(service: Service, request: Request, options: Options) -> Resp
     """Read a request, judge its pictures and answer; refuse it where none of them can be read."""
     content_type = request.headers.get("content-type", "")
     kind(content_type)
+    refuse_doubled(request.query_params)
     threshold = service.threshold(options.threshold, options.keep)
     async with body(request, service.budget, service.limits) as content:
-        entries = await service.entries(uploads(content, content_type, service.limits), threshold, options.similar)
+        sent = uploads(content, content_type, service.limits, Options.model_fields)
+        entries = await service.entries(sent, threshold, options.similar)
     bad = [entry for entry in entries if isinstance(entry, Unreadable)]
     if len(bad) < len(entries):
         return told(Answer(images=entries))

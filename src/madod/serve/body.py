@@ -8,6 +8,7 @@ from fastapi import HTTPException, Request
 from starlette.requests import ClientDisconnect
 
 from madod.serve.limits import MIB, Limits
+from madod.serve.uploads import FORM, kind
 
 
 class Budget:
@@ -50,7 +51,7 @@ async def body(request: Request, budget: Budget, limits: Limits) -> AsyncIterato
     """Give the whole body of a request, and take it back; refuse one that is too long or comes too slowly."""
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared[:20]) > limits.body_bytes:
-        raise too_long(limits)
+        raise too_long(request, limits)
     held = Held(budget)
     try:
         yield memoryview(await _read(request, held, limits))
@@ -75,13 +76,13 @@ async def _read(request: Request, held: Held, limits: Limits) -> bytearray:
             return content
         waited += loop.time() - start
         if len(content) + len(piece) > limits.body_bytes:
-            raise too_long(limits)
+            raise too_long(request, limits)
         await held.add(len(piece))
         content += piece
 
 
-def too_long(limits: Limits) -> HTTPException:
+def too_long(request: Request, limits: Limits) -> HTTPException:
     """Return the refusal of a body over the limit."""
-    return HTTPException(
-        413, f"the request has more than {limits.body_bytes // MIB} MiB: send fewer pictures at a time"
-    )
+    alone = kind(request.headers.get("content-type", "")) != FORM
+    mend = "send a smaller picture" if alone else "send fewer pictures at a time, or smaller ones"
+    return HTTPException(413, f"the request has more than the {limits.body_bytes // MIB} MiB of a body: {mend}")

@@ -23,7 +23,7 @@ BODY = {
     }
 }
 REFUSALS = {
-    400: "the form is broken",
+    400: "the form is broken or holds an option, or the address sets one twice",
     404: "there is no such picture",
     408: "the request came too slowly",
     413: "more bytes or pictures than are allowed",
@@ -54,7 +54,7 @@ class Options(BaseModel):
         None,
         gt=0,
         le=1,
-        description="set the threshold so that this share of known pictures is kept, unless threshold sets it",
+        description="set the threshold so that this share of known pictures is kept; not together with threshold",
     )
     similar: int = Field(3, ge=0, le=SIMILAR, description="how many similar training pictures to name")
 

@@ -3,6 +3,7 @@
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 
 from madod.errors import nearest
@@ -47,6 +48,15 @@ async def misread(_: Request, error: Exception) -> Response:
     else:
         sentence = f"{name} cannot be {plain(str(first['input']))!r}: give {WANTED[name]}"
     return told(Problem(error=sentence), 422)
+
+
+def refuse_doubled(query: QueryParams) -> None:
+    """Refuse an address that says twice where the threshold lies, or any other option."""
+    for name in query:
+        if len(query.getlist(name)) > 1:
+            raise HTTPException(400, f"{name} is given {len(query.getlist(name))} times: give it once")
+    if "keep" in query and "threshold" in query:
+        raise HTTPException(400, "keep and threshold both set the threshold: give one of them")
 
 
 async def misled(_: Request, error: Exception) -> Response:

@@ -1,7 +1,7 @@
 """The pictures in a request: the body itself, or the parts of a form."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from fastapi import HTTPException
@@ -20,6 +20,8 @@ class Upload(NamedTuple):
 
     name: str
     data: memoryview
+    field: str = ""
+    """The name of the form's field, where that is all that it came with."""
 
 
 def kind(content_type: str) -> str:
@@ -31,8 +33,11 @@ def kind(content_type: str) -> str:
     return media
 
 
-def uploads(content: memoryview, content_type: str, limits: Limits) -> list[Upload]:
-    """Return the pictures of a request, or refuse it; one that is too large comes as it is, for its own refusal."""
+def uploads(content: memoryview, content_type: str, limits: Limits, options: Collection[str] = ()) -> list[Upload]:
+    """Return the pictures of a request, or refuse it; one that is too large comes as it is, for its own refusal.
+
+    Fields of a form that are called like `options` are no pictures, but misplaced.
+    """
     if kind(content_type) != FORM:
         if not content:
             raise HTTPException(422, f"the request is empty: {HOW}")
@@ -41,6 +46,9 @@ def uploads(content: memoryview, content_type: str, limits: Limits) -> list[Uplo
     for upload in parts(content, boundary(content_type)):
         if len(found) == limits.images:
             raise HTTPException(413, f"the request has more than {limits.images} pictures: send fewer at a time")
+        if upload.field in options:
+            how = f"put it into the address, as in /predict?{upload.field}=NUMBER"
+            raise HTTPException(400, f"{upload.field} is an option, and a form holds pictures alone: {how}")
         found.append(upload)
     if not found:
         raise HTTPException(422, f"the form holds no file: {HOW}")
@@ -78,17 +86,19 @@ def parts(content: memoryview, boundary: bytes) -> Iterator[Upload]:
         end = whole.find(b"\r\n" + mark, body + 2)
         if min(head, body, end) < 0 or whole[place:head].strip() or body - head > 8192:
             break
-        yield Upload(name(bytes(whole[head:body])), content[min(body + 4, end) : end])
+        file, field = names(bytes(whole[head:body]))
+        yield Upload(file or field or UNNAMED, content[min(body + 4, end) : end], "" if file else field)
         place = end + 2
     raise HTTPException(400, "the form is broken or ends too early: send it again, whole")
 
 
-def name(head: bytes) -> str:
-    """Return what a part of a form calls itself: its file's name, or its field's."""
+def names(head: bytes) -> tuple[str, str]:
+    """Return what a part of a form calls itself: its file's name and its field's, empty where it has none."""
     found = re.search(rb"^content-disposition:([^\r\n]*)", head, re.IGNORECASE | re.MULTILINE)
     _, options = parse_options_header(found[1].strip() if found else b"")
-    said = options.get(b"filename") or options.get(b"name") or b""
-    return plain(re.split(r"[/\\]", said.decode("utf-8", "replace"))[-1]) or UNNAMED
+    said = (options.get(key, b"").decode("utf-8", "replace") for key in (b"filename", b"name"))
+    file, field = (plain(re.split(r"[/\\]", each)[-1]) for each in said)
+    return file, field
 
 
 def plain(text: str) -> str:
