@@ -248,7 +248,7 @@ def test_health_is_whether_pictures_come_through(make_client, monkeypatch, asked
     with monkeypatch.context() as broken:
         broken.setattr("madod.serve.decoding.PROGRAM", (sys.executable, "-c", ""))
         for worker in service.decoders.workers:
-            worker.kill()
+            worker.process.kill()
         assert ill(client, "its decoder broke down over it")
     assert client.get("/health").status_code == 200
 

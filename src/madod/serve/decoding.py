@@ -5,6 +5,7 @@ import os
 import struct
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class Worker:
     def __init__(self, size: int, limits: Limits) -> None:
         self.size, self.limits = size, limits
         self.process: Process | None = None
+        self.ending: set[asyncio.Task[None]] = set()
 
     async def start(self) -> Process:
         """Return the process, alive."""
@@ -62,10 +64,23 @@ class Worker:
         return np.frombuffer(content, np.uint8).reshape(3, self.size, self.size)
 
     def kill(self) -> None:
-        """End the process at once."""
-        if self.process is not None and self.process.returncode is None:
-            self.process.kill()
+        """End the process at once; what it leaves is cleared away meanwhile."""
+        if self.process is not None:
+            if self.process.returncode is None:
+                self.process.kill()
+            task = asyncio.create_task(cleared(self.process))
+            self.ending.add(task)
+            task.add_done_callback(self.ending.discard)
         self.process = None
+
+
+async def cleared(process: Process) -> None:
+    """Wait until a killed process and its pipes are gone: one left open cries out when its loop has ended."""
+    assert process.stdin
+    process.stdin.close()
+    await process.wait()
+    with suppress(OSError):  # it may have died over what was being written
+        await process.stdin.wait_closed()
 
 
 class Decoders:
@@ -115,8 +130,6 @@ class Decoders:
 
     async def close(self) -> None:
         """End all processes."""
-        ending = [worker.process for worker in self.workers if worker.process is not None]
         for worker in self.workers:
             worker.kill()
-        for process in ending:
-            await process.wait()
+        await asyncio.gather(*(task for worker in self.workers for task in worker.ending))

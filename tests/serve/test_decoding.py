@@ -1,0 +1,31 @@
+"""Decoding processes leave nothing behind, however they end."""
+
+import asyncio
+import gc
+import warnings
+
+from madod.serve.decoding import Decoders
+from madod.serve.limits import Limits
+
+
+def test_processes_that_are_killed_over_their_work_are_gone_with_their_pipes_when_the_loop_ends(monkeypatch):
+    complaints = []
+    monkeypatch.setattr("sys.unraisablehook", lambda fault: complaints.append(fault.exc_value))
+
+    async def given_up() -> None:
+        decoders = Decoders(8, Limits(decoders=2))
+        await decoders.start()
+        halves = [memoryview(bytes(1 << 20))] * 8  # more than a pipe takes at once
+        begun = [asyncio.create_task(decoders.together(halves)) for _ in range(2)]
+        await asyncio.sleep(0)
+        for task in begun:
+            task.cancel()
+        await asyncio.gather(*begun, return_exceptions=True)
+        await decoders.close()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ResourceWarning)
+        for _ in range(5):
+            asyncio.run(given_up())
+            gc.collect()
+    assert not complaints
