@@ -41,6 +41,16 @@ RESUMED = "; a training goes on from its last checkpoint with the same command"
 STOPPED = {"train": RESUMED, "demo": RESUMED, "predict": "; what is printed so far stands"}
 """What is left of a verb that was interrupted, where something is; a sweep says it itself."""
 
+REMEDIES = {
+    errno.EROFS: "choose a place on a disk that can be written",
+    errno.EACCES: "make it readable and writable, or choose another place",
+    errno.EPERM: "make it readable and writable, or choose another place",
+    errno.EFBIG: "allow larger files (ulimit -f), or choose a disk that takes them",
+    errno.EMFILE: "allow more open files (ulimit -n)",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+"""What to do where the system refuses something, by its number for it."""
+
 HELP = """madod: image classifiers that keep working in domains they have never seen,
 and say so when they are shown a class they have never seen.
 
@@ -78,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        fewer = "use smaller images (--size), or fewer in a step (madod's --tasks and --shots, --batch of the others)"
-        return refuse(f"there is not enough memory for this: {fewer if words[:1] == ['train'] else 'free some of it'}")
+        return refuse(memory_sentence(next(iter(words), "")))
 
 
 def open_streams() -> None:
@@ -121,10 +130,19 @@ def refuse(sentence: str) -> int:
 def system_sentence(error: OSError, verb: str) -> str:
     """Say in a sentence what the system refused to a verb, and where."""
     where = f" at {error.filename}" if error.filename else ""
-    if error.errno == errno.ENOSPC:
+    if error.errno == errno.ENOMEM:
+        return memory_sentence(verb)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
         resumed = "; it goes on where it was" if verb in RESUMING else ""
         return f"the disk is full{where}: free some space and run the same command again{resumed}"
-    return f"the system refused{where}: {error.strerror or error}"
+    why = (error.strerror or str(error)).lower()
+    return f"the system refused{where}: {why}" + (f"; {REMEDIES[error.errno]}" if error.errno in REMEDIES else "")
+
+
+def memory_sentence(verb: str) -> str:
+    """Say that memory ran out, and what takes less."""
+    fewer = "use smaller images (--size), or fewer in a step (madod's --tasks and --shots, --batch of the others)"
+    return f"there is not enough memory for this: {fewer if verb == 'train' else 'free some of it'}"
 
 
 if __name__ == "__main__":
