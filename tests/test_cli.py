@@ -1,6 +1,7 @@
 """The command line itself: help, lists, wrong words, and being interrupted."""
 
 import dataclasses
+import errno
 import importlib
 import json
 import os
@@ -209,12 +210,20 @@ def replaced(monkeypatch, error: BaseException, verb: str = "list") -> None:
     ("error", "code", "said"),
     [
         (OSError(28, "No space left on device", "a/b"), 2, "the disk is full at a/b"),
-        (OSError(122, "Disk quota exceeded", "a/b"), 2, "the disk is full at a/b"),
+        (OSError(errno.EDQUOT, "Disk quota exceeded", "a/b"), 2, "the disk is full at a/b"),
         (PermissionError(13, "Permission denied", "a/b"), 2, "the system refused at a/b: permission denied; make it"),
-        (OSError(30, "Read-only file system", "a/b"), 2, "at a/b: read-only file system; choose a place on a disk"),
-        (OSError(27, "File too large"), 2, "the system refused: file too large; allow larger files (ulimit -f)"),
-        (OSError(12, "Cannot allocate memory"), 2, "there is not enough memory for this"),
-        (OSError(5, "Input/output error", "a/b"), 2, "the system refused at a/b: input/output error"),
+        (
+            OSError(errno.EROFS, "Read-only file system", "a/b"),
+            2,
+            "at a/b: read-only file system; choose a place on a disk",
+        ),
+        (
+            OSError(errno.EFBIG, "File too large"),
+            2,
+            "the system refused: file too large; allow larger files (ulimit -f)",
+        ),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 2, "there is not enough memory for this"),
+        (OSError(errno.EIO, "Input/output error", "a/b"), 2, "the system refused at a/b: input/output error"),
         (MemoryError(), 2, "not enough memory"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), 2, "not enough memory"),
     ],
