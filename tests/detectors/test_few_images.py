@@ -42,3 +42,17 @@ def test_unknown_images_are_told_from_known_ones(make, images):
     fit, known, unknown = seen(images)
     scores = make().fit(fit).score(Outputs(*(torch.cat(pair) for pair in zip(known[:2], unknown[:2], strict=True))))
     assert auroc(scores, torch.arange(2 * QUERIES) >= QUERIES) > 0.9
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.03, 0.01])
+def test_classes_that_have_collapsed_to_points_far_apart_can_be_fitted(spread):
+    """The covariance of all images, as a sum, would be singular by rounding."""
+    rng = torch.Generator().manual_seed(0)
+    y = torch.arange(2000) % 7
+    turned = torch.linalg.qr(torch.randn(FEATURES, FEATURES, generator=rng))[0]
+    within = spread * torch.logspace(0, -5, FEATURES) * torch.randn(2000, FEATURES, generator=rng)
+    features = 100 * torch.randn(7, FEATURES, generator=rng)[y] + within @ turned
+    head = torch.randn(7, FEATURES, generator=rng)
+    outputs = Outputs(features, features @ head.T)
+    scores = RMDS().fit(Fit(outputs, y, outputs, y, head, torch.zeros(7))).score(outputs)
+    assert scores.isfinite().all()

@@ -207,19 +207,47 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     assert not list(tmp_path.iterdir())  # refused before anything was decoded
 
 
-@pytest.mark.parametrize("name", ["check", "report.html", "thesis.doc"])
+@pytest.mark.parametrize("name", ["check", "report.html", "history.jsonl"])
 def test_a_model_is_not_written_over_a_persons_files(name, pictures, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     (home / name).write_text("kept") if "." in name else shutil.copytree(pictures, home / name)
     before = sorted(home.rglob("*"))
     source = home / name if name == "check" else pictures
-    said = (
-        rf"home holds {name} and no training of madod, which could write over what is there: choose a new or an empty"
-    )
+    said = rf"home holds {name} of somebody else's, which a training would write over: choose another folder"
     with pytest.raises(madod.InputError, match=said):
         madod.fit(source, out=home, cache=tmp_path, algorithm="erm", steps=2, size=8)
     assert sorted(home.rglob("*")) == before
+
+
+def test_a_folder_may_hold_a_persons_other_files(pictures, tmp_path):
+    """Such as the log that a shell has begun there, or the cache."""
+    for name in ("log.txt", "cache/old"):
+        (tmp_path / "out" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / name).write_text("kept")
+    how = {"out": tmp_path / "out", "cache": tmp_path / "out" / "cache", "algorithm": "erm", "steps": 2, "size": 8}
+    assert madod.fit(pictures, **how).card.algorithm == "erm"
+    assert (tmp_path / "out" / "log.txt").read_text() == "kept"
+
+
+def test_a_longer_check_of_a_finished_training_leaves_its_detector(pictures, tmp_path, monkeypatch):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8}
+    picked = iter(["msp", "ddu", "ddu", "ddu"])
+    monkeypatch.setattr("madod.fitting.fit.best_detector", lambda folds, spec: next(picked))
+    for check in ("short", "full", "short", "none"):
+        assert madod.fit(pictures, check=check, **how).card.detector == "msp"
+
+
+def test_a_check_of_all_domains_is_none_of_a_training_that_keeps_one_apart(pictures, tmp_path):
+    """It was trained on what the other one must not see."""
+    how = {"cache": tmp_path, "algorithm": "erm", "steps": 4, "size": 8, "detector": "energy"}
+    madod.fit(pictures, out=tmp_path / "all", check="full", **how)
+    (tmp_path / "apart").mkdir()
+    shutil.copy(tmp_path / "all" / "check.json", tmp_path / "apart" / "check.json")
+    apart = {"test_domain": "night", "ood_classes": ["fox"]}
+    said = [madod.fit(pictures, out=tmp_path / name, **apart, **how).card.check for name in ("apart", "fresh")]
+    assert said[0] == said[1]
+    assert said[0].domains == 1
 
 
 def test_what_a_person_keeps_in_a_training_stays_there(pictures, tmp_path):

@@ -51,6 +51,12 @@ def test_what_a_folder_had_in_it_is_not_named_again(circle, monkeypatch):
     assert named("x/000.png", "x/000.png") == 2 * [Path("x/000.png")]
 
 
+def test_a_file_that_is_not_there_is_named_even_below_a_folder_before(circle):
+    folder, *both = circle
+    missing = folder / "x" / "nope.png"
+    assert named(folder, missing, both[0]) == [*both, missing]
+
+
 def test_links_to_other_folders_are_followed(circle, tmp_path):
     folder, *_ = circle
     [apart] = files(tmp_path / "apart", 1)

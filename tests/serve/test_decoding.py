@@ -2,7 +2,10 @@
 
 import asyncio
 import gc
+import io
 import warnings
+
+from PIL import Image
 
 from madod.serve.decoding import Decoders
 from madod.serve.limits import Limits
@@ -29,3 +32,22 @@ def test_processes_that_are_killed_over_their_work_are_gone_with_their_pipes_whe
             asyncio.run(given_up())
             gc.collect()
     assert not complaints
+
+
+def test_a_killed_process_whose_answers_nobody_reads_does_not_keep_the_server():
+    """Its pipe is full, so that its end would not be noticed."""
+
+    async def given_up(pictures: list[memoryview]) -> None:
+        decoders = Decoders(384, Limits(decoders=1))
+        await decoders.start()
+        for delay in (0.02, 0.05, 0.1):
+            task = asyncio.create_task(decoders.together(pictures))
+            await asyncio.sleep(delay)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        async with asyncio.timeout(20):
+            await decoders.close()
+
+    file = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(file, format="PNG")
+    asyncio.run(given_up([memoryview(file.getvalue())] * 60))

@@ -125,7 +125,7 @@ def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device | None =
     if not len(parts.val):
         raise InputError(
             f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
-            "add more pictures, three of a class in a domain at least"
+            "add more pictures, three different ones of a class in a domain at least"
         )
     return parts if device is None else Split(*(pool.to(device) for pool in parts))
 

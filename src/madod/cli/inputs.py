@@ -79,7 +79,8 @@ class Walk:
         from madod.data.images import is_picture
 
         above = next((place for place in (path, *path.parents) if place in self.walked), None)
-        if above is None or ".." in path.parts or not (folder or is_picture(path)):
+        there = folder or (is_picture(path) and os.path.lexists(path))  # what is missing has to be said
+        if above is None or ".." in path.parts or not there:
             return False
         return all(map(is_visible, path.relative_to(above).parts))
 

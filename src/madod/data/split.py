@@ -34,9 +34,9 @@ def split(
 ) -> Split:
     """Divide a dataset; unknown classes get label -1 and stand in target only.
 
-    Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit, copies together. The
-    division of a domain depends on that domain and on `split_seed` alone. Without a test domain all domains are sources
-    and target is empty. Labels are renumbered over the classes that stay known.
+    Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit, copies in
+    one together. The division of a domain depends on that domain and on `split_seed` alone. Without a test domain all
+    domains are sources and target is empty. Labels are renumbered over the classes that stay known.
     """
     hidden = {dataset.unit_index(name) for name in ood_classes}
     sources = [name for name in dataset.domains if name != test_domain]

@@ -2,12 +2,22 @@
 
 from typing import Self
 
+import torch
 from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
-from madod.detectors.gaussian import class_distances, class_means, squared_distances, total_scatter, within_scatter
+from madod.detectors.gaussian import class_distances, class_means, squared_distances, within_scatter
 from madod.detectors.shrinkage import definite, factor_of
 from madod.models.classifier import Outputs
+
+
+def widened(factor: Tensor, between: Tensor) -> Tensor:
+    """Return the lower triangular M with M M' = L L' + B' B, of L (f, f) and B (k, f).
+
+    M = L chol(I + V V'), V = L^-1 B': definite whatever the rounding, where the sum itself need not be.
+    """
+    whitened = torch.linalg.solve_triangular(factor, between.mT, upper=False)
+    return (factor @ torch.linalg.cholesky(torch.eye(len(factor)).to(factor) + whitened @ whitened.mT)).contiguous()
 
 
 @DETECTORS.register("rmds")
@@ -27,11 +37,11 @@ class RMDS(Detector):
     def fit(self, fit: Fit) -> Self:
         """Learn mu_k (k, f), the shared covariance, and mean and covariance of all images."""
         features, images = fit.train.features, len(fit.y)
-        (within, degrees), (overall, _) = within_scatter(features, fit.y), total_scatter(features)
+        within, degrees = within_scatter(features, fit.y)
         self.mean_, self.overall_mean_ = class_means(features, fit.y), features.double().mean(0)
-        shared = definite(within / images, degrees)
-        self.factor_ = factor_of(shared)
-        self.overall_factor_ = factor_of(shared + (overall - within) / images)
+        self.factor_ = factor_of(definite(within / images, degrees))
+        shares = fit.y.unique(return_counts=True)[1].double() / images
+        self.overall_factor_ = widened(self.factor_, (self.mean_ - self.overall_mean_) * shares.sqrt()[:, None])
         return self
 
     def score(self, outputs: Outputs) -> Tensor:

@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 FILE, FOLDS = "check.json", "check"
 """What came out, and the folder of its runs while they are at work."""
 DIGITS = 16
-"""Of the names of these runs' folders, which are hexadecimal."""
+HOMES = "[0-9a-f]" * DIGITS
+"""How the folders of these runs are called."""
 LONGEST_FIRST: tuple[Check, ...] = ("full", "short", "none")
 KEEPS = (0.8, 0.9, 0.95, 0.98, 0.99)
 """Shares of held-out pictures that a threshold may let pass."""
@@ -92,7 +93,7 @@ def checked(
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
-    for home in (out / FOLDS).glob("[0-9a-f]" * DIGITS):
+    for home in (out / FOLDS).glob(HOMES):
         shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):  # whatever else is in it is a person's own
         (out / FOLDS).rmdir()
@@ -129,9 +130,17 @@ def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpe
 
 
 def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> list[str]:
-    """Return what tells the runs of a check from others: their settings, and all pictures."""
+    """Return what tells the runs of a check from others: the training it is of, their settings, and all pictures.
+
+    A check of a training that keeps nothing apart has trained on what another one does.
+    """
     images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
-    return [f"{plan.id} {images}" for plan in plans]
+    return [f"{spec.id} {plan.id} {images}" for plan in plans]
+
+
+def begun(out: Path) -> bool:
+    """Tell whether a check was begun in a folder."""
+    return (out / FILE).exists() or any((out / FOLDS).glob(HOMES))
 
 
 def _home(out: Path, name: str) -> Path:

@@ -72,7 +72,7 @@ def carry_out(
     with alone(out):
         finished = (out / RECORD).exists()
         folds = checked(spec, ready.dataset, check, out, fold, detectors=names)
-        ship = detector or best_detector(folds, spec)
+        ship = detector or (load(out).card.detector if finished else best_detector(folds, spec))
         outcome = carried(spec, out, ship, progress)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
         choices = len(offered(spec)) if folds and detector is None else 1

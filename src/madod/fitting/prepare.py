@@ -11,16 +11,15 @@ import torch
 from madod.algorithms.base import ALGORITHMS, BaseConfig
 from madod.benchmark.claim import LOCK
 from madod.benchmark.outcome import refuse_another, refuse_other_images
-from madod.benchmark.record import RECORD, RunSpec, refuse_seed
+from madod.benchmark.record import GRID, HISTORY, OUTPUTS, RECORD, VERDICTS, RunSpec, refuse_seed
 from madod.benchmark.run import divided, fingerprints
 from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
-from madod.data.finding import listing
 from madod.data.folder import Folder, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError, first_few
-from madod.fitting.check import offered, standing
+from madod.fitting.check import FOLDS, begun, offered, standing
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
@@ -29,6 +28,9 @@ from madod.predict.card import FACTS
 from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
 from madod.training import CHECKPOINT
+
+LEFT = ("report.html", "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
+"""What a training leaves in its folder, next to what shows that it is one."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,12 @@ def refuse_place(out: Path, own: Path | None) -> None:
         raise InputError(f"{out} lies among the pictures in {own}: choose a folder outside of them")
     if (out / FACTS).exists():
         raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
-    ours = any((out / left).exists() for left in (LOCK, CHECKPOINT, RECORD))
-    others = [item.name for kind in listing(out) for item in kind] if out.is_dir() and not ours else []
-    if others:
+    ours = begun(out) or any((out / left).exists() for left in (LOCK, CHECKPOINT, RECORD))
+    taken = [name for name in LEFT if (out / name).exists() and not ours]
+    if taken:
         raise InputError(
-            f"{out} holds {first_few(others, 3)} and no training of madod, which could write over what is there: "
-            "choose a new or an empty folder"
+            f"{out} holds {first_few(taken, 3)} of somebody else's, which a training would write over: choose another "
+            "folder"
         )
 
 

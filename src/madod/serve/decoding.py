@@ -77,7 +77,10 @@ class Worker:
 async def cleared(process: Process) -> None:
     """Wait until a killed process and its pipes are gone: one left open cries out when its loop has ended."""
     assert process.stdin
+    assert process.stdout
     process.stdin.close()
+    with suppress(RuntimeError):  # whoever waits for an answer reads it to the end instead
+        await process.stdout.read()  # a pipe that nobody empties stays open
     await process.wait()
     with suppress(OSError):  # it may have died over what was being written
         await process.stdin.wait_closed()
