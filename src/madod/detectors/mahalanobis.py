@@ -6,7 +6,7 @@ from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.detectors.gaussian import class_distances, class_means, within_scatter
-from madod.detectors.shrinkage import definite, factor_of
+from madod.detectors.shrinkage import factorise
 from madod.models.classifier import Outputs
 
 
@@ -25,7 +25,7 @@ class Mahalanobis(Detector):
         """Learn mu_k (k, f) and the Cholesky factor of S (f, f)."""
         total, degrees = within_scatter(fit.train.features, fit.y)
         self.mean_ = class_means(fit.train.features, fit.y)
-        self.factor_ = factor_of(definite(total / len(fit.y), degrees))
+        self.factor_ = factorise(total / len(fit.y), degrees)
         return self
 
     def score(self, outputs: Outputs) -> Tensor:

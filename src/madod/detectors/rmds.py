@@ -7,7 +7,7 @@ from torch import Tensor
 
 from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.detectors.gaussian import class_distances, class_means, squared_distances, within_scatter
-from madod.detectors.shrinkage import definite, factor_of
+from madod.detectors.shrinkage import factorise
 from madod.models.classifier import Outputs
 
 
@@ -39,7 +39,7 @@ class RMDS(Detector):
         features, images = fit.train.features, len(fit.y)
         within, degrees = within_scatter(features, fit.y)
         self.mean_, self.overall_mean_ = class_means(features, fit.y), features.double().mean(0)
-        self.factor_ = factor_of(definite(within / images, degrees))
+        self.factor_ = factorise(within / images, degrees)
         shares = fit.y.unique(return_counts=True)[1].double() / images
         self.overall_factor_ = widened(self.factor_, (self.mean_ - self.overall_mean_) * shares.sqrt()[:, None])
         return self

@@ -33,14 +33,10 @@ ENOUGH = 1.5
 which it happens to be small would drown all others."""
 
 
-def definite(covariance: Tensor, degrees: int) -> Tensor:
-    """Return S (p, p), or `oas` of it where images are few for its features or S is singular to their precision."""
+def factorise(covariance: Tensor, degrees: int) -> Tensor:
+    """Return L (p, p) with L L' = S, or `oas` of S where images are few or S is singular to their precision."""
     factor, failed = torch.linalg.cholesky_ex(covariance)
     pivots = factor.diagonal().square()
-    few = degrees < ENOUGH * len(covariance)
-    return oas(covariance, degrees) if few or failed or pivots.min() <= RESOLUTION * pivots.max() else covariance
-
-
-def factor_of(covariance: Tensor) -> Tensor:
-    """Return the lower triangular L (p, p) with L L' = S."""
-    return torch.linalg.cholesky(covariance).contiguous()
+    if degrees < ENOUGH * len(covariance) or failed or pivots.min() <= RESOLUTION * pivots.max():
+        factor = torch.linalg.cholesky(oas(covariance, degrees))
+    return factor.contiguous()
