@@ -64,6 +64,15 @@ def test_links_to_other_folders_are_followed(circle, tmp_path):
     assert named(folder / "**" / "z") == named(folder / "**" / "z" / "*") == [folder / "z" / apart.name]
 
 
+@pytest.mark.parametrize("pattern", ["*.png", "**/*.png", "0?0.png"])
+def test_what_is_called_like_a_pattern_is_none(tmp_path, monkeypatch, pattern):
+    [one] = files(tmp_path / "br[1]", 1)
+    files(tmp_path / "br1", 1)
+    assert named(f"{tmp_path}/br[1]/{pattern}") == [one]
+    monkeypatch.chdir(tmp_path)
+    assert named(f"br[1]/{pattern}") == [Path("br[1]", one.name)]
+
+
 def test_patterns_in_the_folder_that_one_is_in(circle, monkeypatch):
     monkeypatch.chdir(circle[0])
     assert named("**/*.png") == [Path("x/000.png"), Path("x/y/000.png")]
@@ -88,7 +97,7 @@ def test_a_folder_without_pictures_does_not_stop_the_others(tmp_path, capsys):
     said = capsys.readouterr()
     assert [Path(json.loads(line)["path"]).name for line in said.out.splitlines()] == ["000.png", "001.png"]
     empty = f"madod: the folder {tmp_path / 'empty'} has no pictures in it: give a file, or a folder with pictures\n"
-    assert said.err == f"{empty}madod: 1 of 3 pictures could not be read; the others are done\n"
+    assert said.err == f"{empty}madod: what is listed above could not be read; the others are done\n"
     assert main([*map(str, words[:3])]) == 2
     assert capsys.readouterr() == ("", empty)
 

@@ -26,10 +26,12 @@ def matches(pattern: str, bad: list[InputError]) -> Iterator[Path]:
 
 
 def _shallow(pattern: Path) -> list[Path]:
-    """Return what a pattern without ** names, sorted; what is called just so needs no pattern."""
-    if pattern.exists():
+    """Return what a pattern without ** names, sorted; as far as something is called just so, it is no pattern."""
+    there = next((place for place in (pattern, *pattern.parents) if place.exists()), Path())
+    if there == pattern:
         return [pattern]
-    return sorted(map(Path, glob.glob(str(pattern))))  # noqa: PTH207  # takes absolute patterns too
+    within = str(Path(glob.escape(str(there)), pattern.relative_to(there)))
+    return sorted(map(Path, glob.glob(within)))  # noqa: PTH207  # takes absolute patterns too
 
 
 def _deep(folders: Sequence[Path], rest: Sequence[str], bad: list[InputError]) -> Iterator[Path]:

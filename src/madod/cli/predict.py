@@ -88,7 +88,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
     if bad:
         rest = "; the others are done" if done else ""
-        sys.stderr.write(f"madod: {len(bad)} of {done + len(bad)} pictures could not be read{rest}\n")
+        whole = all(isinstance(each, BadImage) for each in bad)  # a folder is none of so many pictures
+        what = f"{len(bad)} of {done + len(bad)} pictures" if whole else "what is listed above"
+        sys.stderr.write(f"madod: {what} could not be read{rest}\n")
     if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
         chosen.write(how.gallery, model, how.model)
     return 1 if bad else 0
