@@ -115,6 +115,16 @@ def shot(window, name: str) -> None:
 
 
 @needs_browser
+@pytest.mark.parametrize(("kept", "share"), [([0.5] * 90 + [0.7] * 5 + [0.9] * 5, 95), ([0.7] * 100, 100), ([0.8], 1)])
+def test_a_threshold_is_shown_with_all_that_it_keeps(browser, model, kept, share):
+    """Where held-out pictures are few, one threshold keeps several percents."""
+    window = browser.new_page()
+    window.set_content(page(about(model, Limits()).model_copy(update={"kept": kept, "threshold": 0.7})))
+    assert window.locator("#share").inner_text() == f"{share} %"
+    window.close()
+
+
+@needs_browser
 def test_pictures_get_verdicts_and_the_slider_moves_them(visit, photos, server):
     window, asked = visit()
     bad = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"no picture"}

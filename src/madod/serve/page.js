@@ -230,8 +230,7 @@
   if (kept.length) {
     const keep = find("keep");
     const own = () => {
-      const first = kept.findIndex(value => value >= facts.threshold);
-      keep.value = first < 0 ? kept.length : first + 1;
+      keep.value = Math.max(1, kept.filter(value => value <= facts.threshold).length);  // the most that it keeps
       move(facts.threshold, Number(keep.value));
     };
     keep.addEventListener("input", () => move(kept[keep.value - 1], Number(keep.value)));
