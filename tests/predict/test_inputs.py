@@ -1,5 +1,6 @@
 """Whatever a person holds as a picture gets the same answer, and what is none is refused by name."""
 
+import io
 import itertools
 import threading
 
@@ -43,6 +44,7 @@ def test_a_picture_is_the_same_in_every_form(model, tmp_path):
     forms = {
         "names": [str(path) for path in paths],
         "contents": [path.read_bytes() for path in paths],
+        "open files": [io.BytesIO(path.read_bytes()) for path in paths],
         "Pillow": [Image.open(path) for path in paths],
         "arrays": list(arrays),
         "a batch of arrays": arrays,
@@ -64,6 +66,9 @@ def test_a_single_picture_needs_no_list(model, tmp_path):
         path,
         str(path),
         path.read_bytes(),
+        bytearray(path.read_bytes()),
+        memoryview(path.read_bytes()),
+        io.BytesIO(path.read_bytes()),
         Image.open(path),
         array,
         torch.from_numpy(array.transpose(2, 0, 1)),
@@ -71,6 +76,24 @@ def test_a_single_picture_needs_no_list(model, tmp_path):
         [answer] = model.predict(picture)
         assert isinstance(answer, Prediction)
     assert model.predict([]) == []
+
+
+def test_files_that_are_open_the_wrong_way(model, tmp_path):
+    [path] = files(tmp_path, 1)
+    with path.open("rb") as closed:
+        pass
+    with path.open(encoding="utf-8") as text, pytest.raises(BadImage, match='open as text; open it with "rb"'):
+        model.predict(text)
+    with pytest.raises(BadImage, match='open as text; open it with "rb"'):
+        model.predict(io.StringIO("x"))
+    with pytest.raises(BadImage, match=r"its file cannot be read: .*closed"):
+        model.predict(closed)
+
+
+def test_a_tensor_with_a_gradient_is_a_picture_like_others(model, recwarn):
+    pixels = torch.rand(3, 16, 16)
+    assert said(model.predict(pixels.clone().requires_grad_())) == said(model.predict(pixels))
+    assert not recwarn
 
 
 def test_grey_and_transparent_arrays_and_other_sizes(model):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import torch
@@ -18,8 +18,9 @@ BATCH = 64
 """Pictures that go through a network at once."""
 Block = list[tuple[str | int, Pixels | BadImage]]
 """Some pictures, each under its name."""
-Picture = str | Path | bytes | Image.Image | np.ndarray[Any, Any] | Tensor
-"""A file's path, a file's content, a Pillow image, an array (h, w, c) of uint8, or a tensor (c, h, w).
+Content = bytes | bytearray | memoryview
+Picture = str | Path | Content | BinaryIO | Image.Image | np.ndarray[Any, Any] | Tensor
+"""A file's path, a file's content, an open file, a Pillow image, an array (h, w, c) of uint8, or a tensor (c, h, w).
 
 A tensor is uint8, or float in [0, 1]; one channel is grey, four have transparency. Any size will do.
 """
@@ -56,9 +57,9 @@ def each(pictures: Picture | Iterable[Picture]) -> Iterable[Picture]:
     """Return pictures one by one: those of an iterable, those of a batch with four axes, or a single one."""
     if isinstance(pictures, np.ndarray | Tensor):
         return iter(pictures) if pictures.ndim == 4 else (pictures,)
-    if isinstance(pictures, str | Path | bytes | Image.Image) or not isinstance(pictures, Iterable):
+    if isinstance(pictures, str | Path | Content | Image.Image) or not isinstance(pictures, Iterable):
         return (pictures,)
-    return pictures
+    return (cast(BinaryIO, pictures),) if hasattr(pictures, "read") else pictures
 
 
 def pixels(picture: Picture, size: int, name: str) -> Pixels:
@@ -66,19 +67,35 @@ def pixels(picture: Picture, size: int, name: str) -> Pixels:
     match picture:
         case str() | Path():
             return read_image(Path(picture), size)
-        case bytes():
-            return from_bytes(picture, size, name)
+        case bytes() | bytearray() | memoryview():
+            return from_bytes(bytes(picture), size, name)
         case Image.Image():
             return from_pil(picture, size, name)
         case np.ndarray():
             return from_pil(_drawn(picture, name), size, name)
         case Tensor():
             return from_pil(_drawn(_array(picture, name), name), size, name)
+    if hasattr(picture, "read"):
+        return from_bytes(_content(picture, name), size, name)
     raise BadImage(name, f"it is of type {type(picture).__name__}; give a path, a Pillow image, an array or a tensor")
+
+
+def _content(file: Any, name: str) -> bytes:
+    """Return what is left to read of an open file."""
+    try:
+        content = file.read()
+    except UnicodeDecodeError:
+        content = ""
+    except (OSError, ValueError) as error:  # ValueError: it is closed
+        raise BadImage(name, f"its file cannot be read: {error}") from error
+    if not isinstance(content, bytes):
+        raise BadImage(name, 'its file is open as text; open it with "rb"')
+    return content
 
 
 def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
     """Return a tensor (c, h, w) as an array (h, w, c) of uint8."""
+    tensor = tensor.detach()
     if tensor.ndim != 3:
         raise BadImage(name, f"its shape is {tuple(tensor.shape)}; a tensor is (channels, height, width)")
     if tensor.is_floating_point():
@@ -86,7 +103,7 @@ def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
         if not (low >= 0 and high <= 1):
             raise BadImage(name, f"its values go from {low:.3g} to {high:.3g}; give floats in [0, 1], not normalised")
         tensor = tensor.mul(255).round().to(torch.uint8)
-    return tensor.detach().permute(1, 2, 0).cpu().numpy()
+    return tensor.permute(1, 2, 0).cpu().numpy()
 
 
 def _drawn(array: np.ndarray[Any, Any], name: str) -> Image.Image:
