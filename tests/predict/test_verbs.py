@@ -4,7 +4,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from madod.cli.evaluate import row
 from madod.cli.main import main
@@ -129,6 +131,16 @@ def test_a_folder_that_may_not_be_looked_into_is_named_and_the_others_are_done(h
     assert len(said.out.splitlines()) == 6
     assert f"cannot list the folder {shut}: permission denied; make it readable or move it elsewhere" in said.err
     assert "what is listed above could not be read; the others are done" in said.err
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate"])
+@pytest.mark.parametrize("factor", [16, 257])
+def test_pictures_that_do_not_use_their_sixteen_bits_are_told(verb, factor, home, capsys):
+    for file in (home / "pictures").rglob("*.png"):
+        Image.fromarray(np.asarray(Image.open(file).convert("L")).astype(np.uint16) * factor).save(file)
+    assert main([verb, str(home / "model"), str(home / "pictures")]) == 0
+    told = "madod: 16-bit pictures here never use their upper 4 bits, and so are nearly black to the model: scale them"
+    assert (told in capsys.readouterr().err) == (factor == 16)
 
 
 @pytest.mark.parametrize("verb", ["predict", "evaluate", "export", "serve"])

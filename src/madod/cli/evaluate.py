@@ -51,6 +51,9 @@ MOST = 5
 def main(arguments: Sequence[str]) -> int:
     """Print the measures by domain, then what could not be read."""
     how = parse(Evaluate, arguments, "evaluate", ABOUT)
+    from madod.data.depth import nearly_black
+    from madod.data.finding import pictures_below
+
     model = how.loaded(how.device, [how.folder])
     with shown(how.quiet) as progress:
         found = model.evaluate(how.folder, progress=progress)
@@ -62,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     else:
         sys.stdout.write(f"{model.card.detector}, threshold {model.threshold:.4g}\n{table(found)}{NOTES}\n")
     own = () if how.quiet else model.card.warnings
-    for warning in (*(f"of this model's own check: {said}" for said in own), *lookalikes(model, found)):
+    dark = () if how.quiet else nearly_black(list(pictures_below(how.folder)))
+    for warning in (*(f"of this model's own check: {said}" for said in own), *lookalikes(model, found), *dark):
         sys.stderr.write(f"madod: {warning}\n")
     for each in found.unreadable:
         sys.stderr.write(f"madod: {escaped(each)}\n")

@@ -60,12 +60,14 @@ def main(arguments: Sequence[str]) -> int:
     files = pictures(how.paths, bad)
     chosen = shown_by(how.gallery)
     model = how.loaded(how.device, how.paths)
+    from madod.data.depth import SAMPLE, nearly_black
     from madod.data.images import BadImage
 
     first = next(files, None)
     if first is None:
         raise bad[0] if bad else InputError("standard input lists no pictures: give it their names, one a line")
     done = flagged = 0
+    seen: list[Path] = []
     report = counted(how.quiet)
     for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
@@ -77,6 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             sys.stdout.write(written(answer, how.format))
             done += 1
+            seen += [Path(str(answer.path))] * (done <= SAMPLE)
             flagged += answer.unknown
             if chosen is not None:
                 chosen.add(answer)
@@ -86,6 +89,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"madod: {escaped(str(each))}\n")
     if not how.quiet and done:
         sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
+        sys.stderr.writelines(f"madod: {said}\n" for said in nearly_black(seen))
     if bad:
         rest = "; the others are done" if done else ""
         whole = all(isinstance(each, BadImage) for each in bad)  # a folder is none of so many pictures

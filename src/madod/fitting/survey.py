@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from madod.data.depth import unused_bits
 from madod.data.finding import LabelledFile, find_pictures
 from madod.data.images import BadImage, dimensions, opened
 from madod.data.order import LISTED, missing, refuse_deeper
 from madod.errors import first_few
-from madod.fitting.depth import unused_bits
 
 SCARCE = 10
 """Pictures of a class below which little can be learned of it."""

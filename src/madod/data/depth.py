@@ -1,6 +1,6 @@
 """Whether pictures with sixteen bits a channel use them: what is kept are the upper eight."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from madod.data.images import BadImage, peak
@@ -25,3 +25,12 @@ def unused_bits(paths: Sequence[Path]) -> int:
             if largest >> (BITS - DARK):
                 return 0
     return 0 if largest is None else BITS - largest.bit_length()
+
+
+def nearly_black(paths: Sequence[Path]) -> Iterator[str]:
+    """Say so if the 16-bit pictures among these never use their upper bits."""
+    if bits := unused_bits(paths):
+        yield (
+            f"16-bit pictures here never use their upper {bits} bits, and so are nearly black to the model: scale them "
+            "to all 16 bits, or save them with 8"
+        )
