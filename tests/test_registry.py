@@ -1,6 +1,8 @@
+import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +13,9 @@ from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.data.base import DATASETS
 from madod.detectors.base import DETECTORS
 from madod.errors import InputError
+from madod.predict import load
 from madod.registry import Registry
+from tests.predict.toy import toy_model
 
 everything = pytest.mark.parametrize("registry", [ALGORITHMS, DETECTORS, DATASETS], ids=lambda registry: registry.kind)
 
@@ -149,3 +153,73 @@ heavy = {"torch", "numpy", "sklearn", "PIL"} & sys.modules.keys()
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+PLUGIN = '''
+from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.erm import ERM
+from madod.detectors import base
+from madod.detectors.msp import MSP
+
+@ALGORITHMS.register("outsider")
+class Outsider(ERM):
+    """What ERM does."""
+
+@base.DETECTORS.register("suspicion")
+class Suspicion(MSP):
+    """What MSP says."""
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """A module outside the package that registers a method and a detector."""
+    (tmp_path / "an_outsider.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv(module.PLUGINS, " an_outsider ,")
+
+
+def test_plugins_are_found_by_their_text_and_imported_when_asked_for(plugin, tmp_path, monkeypatch, registry):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "suspicion" in registry
+    assert "outsider" not in registry
+    assert registry.summary("suspicion") == "What MSP says."
+    assert "an_outsider" not in sys.modules
+    monkeypatch.setenv(module.PLUGINS, "an_outsider, an_outsider")
+    with pytest.raises(InputError, match="two classes are registered as the detector 'suspicion'"):
+        list(Registry("detector", "madod.detectors"))
+
+
+@pytest.mark.parametrize("name", ["no_such_thing", "no_such.thing", "..", "json.scanner.x", "itertools"])
+def test_a_plugin_that_is_not_there_is_named(name, monkeypatch, registry):
+    monkeypatch.setenv(module.PLUGINS, name)
+    with pytest.raises(InputError, match=f"^MADOD_PLUGINS names '{re.escape(name)}', but no such module is found"):
+        list(registry)
+
+
+def test_a_plugin_reaches_workers_and_saved_models(plugin, tmp_path):
+    """The verbs are processes of their own, and so are the workers of a sweep."""
+
+    def madod(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "madod.cli.main", *words], capture_output=True, text=True)
+
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        'algorithms = ["outsider"]\ndetectors = ["suspicion"]\nseeds = [0]\n[[datasets]]\nname = "digits"\n'
+        'test_domains = ["neon"]\nunknown = ["4"]\nsteps = 2\n',
+        encoding="utf-8",
+    )
+    swept = madod("bench", "run", str(plan), "--runs", str(tmp_path / "runs"), "--workers", "2", "--quiet")
+    assert swept.returncode == 0, swept.stderr
+    assert "outsider" in madod("list", "algorithms").stdout
+    assert "outsider" not in madod("list", "detectors").stdout
+    [record] = (tmp_path / "runs").glob("*/record.json")
+    assert "suspicion" in record.read_text(encoding="utf-8")
+
+
+def test_a_model_of_a_method_that_is_not_there_says_what_to_do(tmp_path):
+    model = toy_model()
+    model.card = replace(model.card, algorithm="outsider")
+    model.save(tmp_path)
+    with pytest.raises(InputError, match="has the algorithm 'outsider', which is not madod's own: import the module"):
+        load(tmp_path)

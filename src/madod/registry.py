@@ -1,16 +1,21 @@
 """Names to classes, found by folder: a new method, detector or dataset is one new file and no other change."""
 
 import ast
-import importlib
+import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from madod.errors import InputError, nearest
 
 T = TypeVar("T")
+
+PLUGINS = "MADOD_PLUGINS"
+"""Names modules outside the package that register too, with commas between them."""
 
 
 class Entry(NamedTuple):
@@ -23,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Registry(Mapping[str, type[T]], Generic[T]):
-    """The classes that a package's files register, imported when first asked for.
+    """The classes that a package's files, and those of `PLUGINS`, register, imported when first asked for.
 
     Names and summaries are read from the source text, so that listing them imports nothing heavy.
     """
@@ -49,16 +54,25 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     @cached_property
     def entries(self) -> dict[str, Entry]:
-        """The package's own registrations, by name."""
-        folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])
+        """The registrations of the package and of plugins, by name."""
         found: dict[str, Entry] = {}
-        for name, entry in (
-            item for file in sorted(folder.glob("*.py")) for item in _registrations(file, self.package)
-        ):
+        for name, entry in chain(self._of_package(), self._of_plugins()):
             if name in found:
                 raise self._twice(name, (found[name].cls, found[name].file), (entry.cls, entry.file))
             found[name] = entry
         return found
+
+    def _of_package(self) -> Iterator[tuple[str, Entry]]:
+        folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])
+        for file in sorted(folder.glob("*.py")):
+            for _, name, entry in _registrations(file, f"{self.package}.{file.stem}"):
+                yield name, entry
+
+    def _of_plugins(self) -> Iterator[tuple[str, Entry]]:
+        for module in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
+            for registry, name, entry in _registrations(_source(module), module):
+                if registry == f"{self.kind}s".upper():
+                    yield name, entry
 
     def _refuse_another(self, name: str, cls: type[T]) -> None:
         mine = cls.__qualname__, _file(cls)
@@ -105,14 +119,27 @@ def _file(cls: type) -> str:
     return getattr(sys.modules.get(cls.__module__), "__file__", None) or cls.__module__
 
 
-def _registrations(file: Path, package: str) -> Iterator[tuple[str, Entry]]:
+def _source(module: str) -> Path:
+    """Return the file of a plugin."""
+    try:
+        found = importlib.util.find_spec(module)
+    except (ImportError, ValueError):  # of the package that it lies in, or of no name of a module
+        found = None
+    if found is None or found.origin is None or not found.origin.endswith(".py"):
+        raise InputError(f"{PLUGINS} names {module!r}, but no such module is found: is its folder in PYTHONPATH?")
+    return Path(found.origin)
+
+
+def _registrations(file: Path, module: str) -> Iterator[tuple[str, str, Entry]]:
+    """Yield the registry's variable, the name and the class of everything that a file registers."""
     for node in _parsed(file).body:
         if not isinstance(node, ast.ClassDef):
             continue
         for mark in node.decorator_list:
             if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
                 summary = (ast.get_docstring(node) or "").split("\n")[0]
-                yield _name(mark, file), Entry(f"{package}.{file.stem}", node.name, summary, str(file))
+                entry = Entry(module, node.name, summary, str(file))
+                yield ast.unparse(mark.func.value).split(".")[-1], _name(mark, file), entry
 
 
 def _parsed(file: Path) -> ast.Module:

@@ -1,6 +1,7 @@
 """The engine of many machines: Ray. A task a run; a node that is lost costs its runs a retry."""
 
 import logging
+import os
 import shutil
 import time
 import uuid
@@ -20,6 +21,7 @@ from madod.benchmark.record import GRID, HISTORY, OUTPUTS, RECORD, VERDICTS
 from madod.benchmark.state import FAILURE
 from madod.benchmark.work import LOG, perform
 from madod.errors import InputError
+from madod.registry import PLUGINS
 from madod.storage import whole
 
 RETRIES = 3
@@ -49,7 +51,9 @@ class Cluster:
     ) -> None:
         self.ray = _ray()
         self.places, self.request, self.brought = places, request, brought
-        start = {} if address else {"num_cpus": workers * request.cpus, "include_dashboard": False}
+        start: dict[str, Any] = {} if address else {"num_cpus": workers * request.cpus, "include_dashboard": False}
+        if named := os.environ.get(PLUGINS):
+            start["runtime_env"] = {"env_vars": {PLUGINS: named}}
         self.ours = not self.ray.is_initialized()
         try:
             self.ray.init(

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def summaries(kind: str) -> dict[str, str]:
     """Return the names of a kind with a line of description each."""
-    registry: Registry[object] = Registry(kind, PACKAGES[kind])
+    registry: Registry[object] = Registry(kind.removesuffix("s"), PACKAGES[kind])
     return {name: registry.summary(name) for name in registry}
 
 

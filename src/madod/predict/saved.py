@@ -18,6 +18,7 @@ from madod.models.classifier import Setting, no_translate
 from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
+from madod.registry import PLUGINS
 from madod.storage import read_tensors, refuse_file, under, whole, write_tensors
 
 HELD = "held.scores"
@@ -93,6 +94,12 @@ def read(folder: Path | str) -> Parts:
 
 def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     """Return what a card describes, with these weights."""
+    for registry, name in ((ALGORITHMS, card.algorithm), (DETECTORS, card.detector)):
+        if name not in registry:
+            raise InputError(
+                f"this model has the {registry.kind} {name!r}, which is not madod's own: import the module that "
+                f"registers it first, or name it in {PLUGINS}"
+            )
     channels, height, width = card.shape
     make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
     net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), no_translate, NONE, 0)).eval()
