@@ -189,6 +189,8 @@ def test_as_many_known_classes_as_a_method_needs_are_enough(tmp_path):
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(InputError, match=r"is no TOML: .*line 1"):
         load_plan(written(tmp_path, "seeds = 0 1"))
+    with pytest.raises(InputError, match="is no TOML: "):
+        load_plan(written(tmp_path, f"seeds = {'[' * 5000}"))
     with pytest.raises(InputError, match="cannot be read"):
         load_plan(tmp_path / "nothing.toml")
     with pytest.raises(InputError, match="the key 'datasets' is missing"):
