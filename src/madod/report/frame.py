@@ -11,7 +11,7 @@ import pandas as pd
 from madod.benchmark.agenda import INNER
 from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
 from madod.errors import InputError
-from madod.report.declared import declared, detector_of
+from madod.report.declared import declared, detector_of, warn_of_unmeasured
 from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
@@ -54,6 +54,7 @@ def load_records(
     found = declared(runs)
     named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
+    warn_of_unmeasured(frame)
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 
