@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from madod.benchmark.agenda import FOLDS
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import fingerprints
@@ -28,8 +29,8 @@ from madod.storage import read_json, write_json
 
 log = logging.getLogger(__name__)
 
-FILE, FOLDS = "check.json", "check"
-"""What came out, and the folder of its runs while they are at work."""
+FILE = "check.json"
+"""What came out."""
 DIGITS = 16
 HOMES = "[0-9a-f]" * DIGITS
 """How the folders of these runs are called."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from madod.benchmark.agenda import INNER
+from madod.benchmark.agenda import FOLDS, INNER
+from madod.benchmark.claim import LOCK
 from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
@@ -64,9 +65,13 @@ def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def record_files(runs: Path) -> Iterator[Path]:
-    """Yield every record below a folder, in order, those nearer to the top first; not those of selection's own runs."""
+    """Yield every record below a folder, in order, those nearer to the top first.
+
+    Those of selection's own runs are left out, and those of a training's check, which lie there while it is at work.
+    """
     for folder, names, files in os.walk(runs):
-        names[:] = sorted(name for name in names if name not in ("model", INNER))
+        aside = {"model", INNER, *([FOLDS] if LOCK in files else [])}
+        names[:] = sorted(set(names) - aside)
         if RECORD in files:
             yield Path(folder, RECORD)
 
