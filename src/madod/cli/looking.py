@@ -133,7 +133,7 @@ def select(arguments: Sequence[str]) -> int:
     if not found:
         raise InputError(f"no run of {how.plan} is done in {how.runs}: start with madod bench run")
     if how.declare:
-        from madod.report.declared import FILE as DECLARED
+        from madod.report.declared import DECLARED
 
         chosen = declaration(found)
         if not chosen:

@@ -126,9 +126,9 @@ def refuse_report(gallery: Path) -> None:
     if not (gallery.parent / LOCK).exists():
         return
     from madod.cli.demo import PAGE
-    from madod.fitting.page import FILE
+    from madod.fitting.prepare import REPORT
 
-    if gallery.name in (FILE, PAGE):
+    if gallery.name in (REPORT, PAGE):
         other = gallery.with_name("gallery.html")
         raise InputError(f"{gallery} is the page of the training in that folder: name another one, such as {other}")
 

@@ -251,7 +251,7 @@ def foreseen(ready: "Ready", out: Path) -> str:
 
 def summary(how: Train, made: "Fitted") -> str:
     """Say in a few lines how well it does, and what to type next."""
-    from madod.fitting.page import FILE
+    from madod.fitting.prepare import REPORT
 
     outcome, strangers = made.outcome, made.strangers
     metrics, lines = outcome.record.metrics, []
@@ -283,6 +283,6 @@ def summary(how: Train, made: "Fitted") -> str:
         )
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
-    lines.append(f"report: {how.out / FILE}")
+    lines.append(f"report: {how.out / REPORT}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
     return "\n".join(map(escaped, lines)) + "\n"

@@ -30,7 +30,9 @@ from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
 from madod.training import CHECKPOINT
 
-LEFT = ("report.html", "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
+REPORT = "report.html"
+"""The page that a training of the command line ends with."""
+LEFT = (REPORT, "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
 """What a training leaves in its folder, next to what shows that it is one."""
 
 

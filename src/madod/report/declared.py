@@ -12,7 +12,7 @@ from madod.errors import InputError
 
 log = logging.getLogger(__name__)
 
-FILE = "detector.json"
+DECLARED = "detector.json"
 Declared = dict[str, dict[str, str]]
 """Detectors by method or algorithm, "" for all others; then by DATASET, DATASET/DOMAIN or DATASET/DOMAIN/UNKNOWN,
 "" for everywhere else."""
@@ -25,7 +25,7 @@ def declared(runs: Path) -> Declared:
     may stand an object of names by place, and in the place of both an object with this as its `detector` and whatever
     else is worth keeping.
     """
-    file = runs / FILE
+    file = runs / DECLARED
     if not file.exists():
         return {}
     try:
@@ -57,7 +57,7 @@ def warn_of_unmeasured(frame: pd.DataFrame) -> None:
         log.warning(
             "%s declares %r for %d runs that were not measured with it, so that no declared row speaks of them: mend "
             "the name, or measure it (madod rescore; detectors in a plan)",
-            FILE, name, count,
+            DECLARED, name, count,
         )  # fmt: skip
 
 
