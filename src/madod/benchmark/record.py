@@ -127,6 +127,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     for part in ("spec", "metrics", "thresholds", "seconds"):
         if not isinstance(facts, dict) or not isinstance(facts.get(part), dict):
             raise no_record(folder, f"no {part!r}")
+    if not all(isinstance(value, int | float) for value in facts["seconds"].values()):
+        raise no_record(folder, "its seconds are no numbers")
     return facts
 
 

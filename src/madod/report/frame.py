@@ -95,7 +95,7 @@ def _read(file: Path) -> dict[str, Any]:
                 name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
             },
             "thresholds": facts["thresholds"],
-            "seconds": float(sum(value for value in facts["seconds"].values() if isinstance(value, (int, float)))),
+            "seconds": float(sum(facts["seconds"].values())),
             "hparams": dict(spec.get("hparams", {})),
             "settings": settings,
             "versions": dict(facts.get("versions", {})),
