@@ -43,6 +43,10 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
     """Fill a dataclass from the words behind a verb; a wrong word is refused in a sentence."""
     if "" in arguments:  # as a path it would be the folder that one is in
         raise InputError("a name is empty: name a file or a folder; the one that you are in is .")
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        from madod.cli.helping import let_flow
+
+        let_flow(form)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

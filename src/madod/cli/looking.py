@@ -76,7 +76,7 @@ class Table(Place):
     """How it is written."""
     dataset: Annotated[str | None, left_open("NAME")] = None
     """One dataset only."""
-    detector: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
+    detector: Annotated[tuple[str, ...], left_open("NAME ...")] = ()
     """Some detectors only."""
     reference: str = "madod"
     """The method that the others are compared with in --shape significance."""

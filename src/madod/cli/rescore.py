@@ -24,7 +24,11 @@ class Rescore:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run, as `madod train --out` makes it."""
-    detectors: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DETECTOR")]
+    detectors: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="DETECTOR", help_behavior_hint="(one or more)"),
+    ]
     """Detectors to add; `madod list detectors` lists them."""
     ship: Switch = False
     """Put the detector, one alone, into the saved model: predict, serve and export then use it."""
