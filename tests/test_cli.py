@@ -118,6 +118,7 @@ def test_lists_hold_what_the_readme_promises(capsys):
     ("words", "said"),
     [
         (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
+        (["bench"], "say what to do with the plan: madod bench run, status, select or table;"),
         (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
         (["list", "algorithm"], "kind cannot be 'algorithm': it takes algorithms, all, datasets or detectors;"),
         (["predict"], "missing: MODEL"),
