@@ -118,6 +118,9 @@ def test_lists_hold_what_the_readme_promises(capsys):
     ("words", "said"),
     [
         (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
+        (["train", "digits", "--out", "x", "--ood-class"], "--ood-class is without a value; madod train --help"),
+        (["train", "digits", "--ood-class", "--out", "x"], "--ood-class is without a value; madod train --help"),
+        (["report"], "missing: RUNS Folder of finished runs, of any depth; and --out DIR Folder for the report;"),
         (["bench"], "say what to do with the plan: madod bench run, status, select or table;"),
         (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
         (["list", "algorithm"], "kind cannot be 'algorithm': it takes algorithms, all, datasets or detectors;"),
