@@ -14,6 +14,7 @@ import tyro
 from madod.cli.list import PACKAGES
 from madod.cli.main import VERBS, main
 from madod.cli.progress import lines, shown
+from madod.cli.train import arguments_of
 from madod.registry import Registry
 from tests.predict.toy import files
 
@@ -117,6 +118,10 @@ def test_lists_hold_what_the_readme_promises(capsys):
     ("words", "said"),
     [
         (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
+        (["train", "digits", "--out", "x", "--ood-class"], "--ood-class is without a value; madod train --help"),
+        (["train", "digits", "--ood-class", "--out", "x"], "--ood-class is without a value; madod train --help"),
+        (["report"], "missing: RUNS Folder of finished runs, of any depth; and --out DIR Folder for the report;"),
+        (["bench"], "say what to do with the plan: madod bench run, status, select or table;"),
         (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
         (["list", "algorithm"], "kind cannot be 'algorithm': it takes algorithms, all, datasets or detectors;"),
         (["predict"], "missing: MODEL"),
@@ -359,7 +364,23 @@ def test_numbers_that_no_training_can_start_with_are_refused(words, tmp_path, ca
 def test_help_shows_no_default_where_a_rule_chooses(verb, capsys):
     with pytest.raises(SystemExit):
         main([*verb.split(), "--help"])
-    assert "None" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "None" not in said
+    assert "(default: )" not in said
+
+
+@pytest.mark.parametrize("width", ["60", "80", "110"])
+def test_help_wraps_at_the_terminals_edge_and_nowhere_else(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    lines = [line.strip("│ ") for line in capsys.readouterr().out.splitlines()]
+    start = next(k for k, line in enumerate(lines) if "small_cnn, wrn_16_2" in line)
+    end = next(k for k, line in enumerate(lines) if line.endswith("(the first 1x1 do)."))
+    assert all(len(line) > int(width) - 50 for line in lines[start + 1 : end])
+    with pytest.raises(SystemExit):
+        main(["train", "--algorithm", "erm", "--help"])
+    assert arguments_of(["digits", "--out", "here", "--algorithm", "erm"])[1]["batch"] == 32  # forms are what they were
 
 
 HELPED = """

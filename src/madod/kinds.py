@@ -2,6 +2,7 @@
 
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -49,7 +50,8 @@ def _as(hint: Any, value: Any) -> Any:
         return value
     number = {int: Integral, float: Real}.get(hint)
     if number and isinstance(value, number) and not isinstance(value, bool):
-        return hint(value)
+        with suppress(OverflowError):  # a whole number of hundreds of digits is no float
+            return hint(value)
     raise Misfit(value)
 
 

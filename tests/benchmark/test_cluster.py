@@ -17,6 +17,7 @@ from madod.benchmark.messages import Places
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
+from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
 
 SHORT = MINI.replace("steps = 60", "steps = 3").replace("seeds = [0, 1]", "seeds = [0]")
@@ -64,6 +65,12 @@ def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray)
     shutil.copytree(brought.runs / jobs[0].folder, stale)
     Cluster(brought, Request(), brought=True).close()
     assert not stale.exists()
+
+
+def test_a_cluster_started_here_does_not_wait_for_gpus_that_never_come(tmp_path, ray):
+    with pytest.raises(InputError, match="a run asks for 1000 GPUs, which this machine has not: use --device cpu"):
+        Cluster(Places(tmp_path / "runs", tmp_path / "cache"), Request(gpus=1000))
+    assert not ray.is_initialized()
 
 
 def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):

@@ -17,6 +17,7 @@ from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells, load_plan
 from madod.data.digits import Digits
+from madod.data.office_home import OfficeHome
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
 from tests.data.miniatures import picture
@@ -189,6 +190,8 @@ def test_as_many_known_classes_as_a_method_needs_are_enough(tmp_path):
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(InputError, match=r"is no TOML: .*line 1"):
         load_plan(written(tmp_path, "seeds = 0 1"))
+    with pytest.raises(InputError, match="is no TOML: "):
+        load_plan(written(tmp_path, f"seeds = {'[' * 5000}"))
     with pytest.raises(InputError, match="cannot be read"):
         load_plan(tmp_path / "nothing.toml")
     with pytest.raises(InputError, match="the key 'datasets' is missing"):
@@ -418,6 +421,15 @@ def test_every_plan_of_the_project_is_right(file):
         names = names_of(entry)
         check_cells(entry, names.domains, names.units, toml, k)
     assert re.search(rf"madod bench run plans/{file.name} --runs", file.read_text(encoding="utf-8"))
+
+
+def test_a_run_with_many_unknown_classes_has_a_folder_all_the_same(tmp_path):
+    one, two = (RunSpec("office_home", "Art", (*OfficeHome.classes[:40], last), "erm") for last in ("TV", "犬" * 99))
+    assert one.id != two.id
+    for spec in (one, two):
+        assert spec.id.startswith("office_home-erm-Art-Alarm_Clock-Backpack-")
+        (tmp_path / spec.id).mkdir()
+    assert RunSpec("pacs", "photo", ("dog",), "erm").id.startswith("pacs-erm-photo-dog-0-")
 
 
 def test_specs_say_in_what_they_differ():

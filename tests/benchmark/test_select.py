@@ -56,6 +56,22 @@ def test_equal_draws_leave_the_published_setting(tmp_path):
     assert {pick.draw for pick in found} == {0}
 
 
+def test_a_test_domain_without_known_classes_has_nothing_to_measure_and_is_in_nobodys_way(tmp_path):
+    found = {}
+    for known in (True, False):
+        entries = [Entry("erm", CELL, draw, 0, f"{known}-{draw}") for draw in range(2)]
+        entries += [Entry("erm", CELL, draw, 0, f"inner/{known}-{draw}", "ink") for draw in range(2)]
+        for entry in entries:
+            record(tmp_path, entry.folder, val=0.5, accuracy=0.5, aurocs=(0.5, 0.5), seconds=1)
+            if not known:
+                file = tmp_path / entry.folder / "record.json"
+                facts = json.loads(file.read_text())
+                file.write_text(json.dumps(facts | {"metrics": {"val_accuracy": 0.5, "msp": {}, "energy": {}}}))
+        found[known] = picks(Agenda("plan", "", "oracle", DETECTORS, tuple(entries)), tmp_path)
+    assert [(pick.rule, pick.draw) for pick in found[False]] == [(pick.rule, pick.draw) for pick in found[True]]
+    assert all(pick.test is None and pick.missed is None and pick.detector is None for pick in found[False])
+
+
 def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
     plan = written(tmp_path)
     replace(agenda_of_three(tmp_path), plan=plan.stem, sha256=checksum(plan)).save(tmp_path)

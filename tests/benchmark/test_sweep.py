@@ -109,7 +109,13 @@ def test_states_are_told_from_the_folder(tmp_path):
     assert state(tmp_path / "done", (*DETECTORS, "knn")).kind == "left"  # a detector is missing
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"spec": {}, "metrics": {}, "thresholds": 3, "seconds": {}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"spec": {}, "metrics": {}, "thresholds": 3, "seconds": {}}',
+        '{"spec": {}, "metrics": {}, "thresholds": {"msp": 0, "energy": 0}, "seconds": {"training": "long"}}',
+    ],
+)  # fmt: skip
 def test_a_broken_record_is_a_failure_of_its_run_alone(tmp_path, monkeypatch, text):
     jobs = jobs_of(tmp_path)
     broken = jobs[0]

@@ -134,6 +134,17 @@ def test_what_systems_leave_behind_is_ignored(root, cache, caplog):
     assert caplog.messages == []
 
 
+def test_thousands_of_files_without_an_ending_make_a_line_and_not_a_book(root, cache, caplog):
+    for k in range(100):
+        (root / "photo" / "cat" / f"scan{k}").write_bytes(b"no ending")
+    (root / "photo" / "cat" / "a.txt").touch()
+    (root / "photo" / "cat" / "b.txt").touch()
+    Folder(root, size=32, cache=cache)
+    (said,) = caplog.messages
+    assert "do not end like pictures: 2 .txt, 1 scan0, 1 scan1," in said
+    assert said.endswith(" and 89 more")
+
+
 def test_files_that_are_no_pictures_are_left_out_and_said(root, cache, caplog):
     (root / "photo" / "cat" / "notes.txt").write_text("hello")
     (root / "sketch" / "dog" / "1.heic").write_bytes(b"heic")

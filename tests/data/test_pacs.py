@@ -105,6 +105,18 @@ def test_a_damaged_archive_is_refused(root, tmp_path):
     assert not list((tmp_path / "cache").glob("unpacked-*[!k]"))
 
 
+@pytest.mark.parametrize(("place", "value"), [(0, 1), (2, 9)], ids=["password", "deflate64"])
+def test_an_archive_that_python_cannot_unpack_is_refused(root, tmp_path, place, value):
+    miniature(tmp_path / "PACS")
+    zipped(tmp_path / "PACS", root / "PACS.zip")
+    content = bytearray((root / "PACS.zip").read_bytes())
+    for mark, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # flags, then the method, of a file and in the directory
+        content[content.find(mark) + flags + place] = value
+    (root / "PACS.zip").write_bytes(content)
+    with pytest.raises(InputError, match=r"cannot unpack .*PACS.zip here \(.*\): unpack it by other means"):
+        Pacs(root, cache=tmp_path / "cache")
+
+
 def test_pictures_of_no_class_are_left_out_loudly(root, tmp_path, caplog):
     miniature(root)
     picture(root / "photo" / "unicorn" / "1.png")

@@ -11,7 +11,7 @@ from madod.data.split import split
 from madod.detectors import THREE
 from madod.errors import InputError, NoSpaceError
 from madod.fitting import check
-from madod.fitting.check import FILE, Fold, awaited, checked
+from madod.fitting.check import CHECKED, Fold, awaited, checked
 
 SPEC = RunSpec("digits", None, (), "erm", steps=4)
 
@@ -119,13 +119,13 @@ def test_a_full_disk_is_no_verdict(tmp_path):
         with pytest.raises(NoSpaceError):
             again()
     assert begun == ["ink", "ink"]
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / CHECKED).exists()
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"runs": []}'])
 def test_a_damaged_file_is_made_again(tmp_path, content):
     begun, again = asked(tmp_path, InputError("no"))
-    (tmp_path / FILE).write_text(content)
+    (tmp_path / CHECKED).write_text(content)
     assert len(again()) == len(begun) == 4
 
 

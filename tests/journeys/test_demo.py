@@ -91,6 +91,12 @@ def test_a_demo_in_small(tmp_path, monkeypatch, capsys):
     assert set(json.loads(capsys.readouterr().out)) == {"path", "label", "confidence", "score", "threshold", "unknown"}
 
 
+def test_a_demo_needs_a_folder_to_write_into(tmp_path, capsys):
+    (tmp_path / "taken").touch()
+    assert main(["demo", "--out", str(tmp_path / "taken")]) == 2
+    assert capsys.readouterr().err == f"madod: {tmp_path / 'taken'} is a file: name a folder to write into\n"
+
+
 def test_two_demos_do_not_share_a_folder(tmp_path, capsys):
     with claimed(tmp_path):
         assert main(["demo", "--out", str(tmp_path), "--quiet", "--device", "cpu"]) == 2

@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 
 from madod.cli.main import main
+from madod.errors import InputError
 from madod.report.bench_page import report_page, short
 from madod.report.frame import load_records
-from madod.report.showcase import showcase, two
+from madod.report.showcase import Place, cell_named, showcase, two
 from madod.report.table import MISSING
 
 from .browser import needs_browser, opened
@@ -107,6 +109,14 @@ def test_the_reader_names_the_cell(tmp_path, capsys):
     assert not (tmp_path / "out").exists()
     assert main([*arguments, "sketch/dog"]) == 0
     assert "PACS, unseen sketch, unknown dog; of every" in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_cell_of_two_datasets_is_named_with_its_dataset(tmp_path):
+    places = [Place(name, "L100", "cat") for name in ("terra_incognita", "terra_incognita_no_empty")]
+    frame = pd.DataFrame(places).assign(detector="energy")
+    with pytest.raises(InputError, match=r"several datasets .* 'L100/cat': name it as terra_incognita/L100/cat or "):
+        cell_named("L100/cat", frame)
+    assert [cell_named("/".join(place), frame) for place in places] == places
 
 
 def test_a_reference_that_no_run_is_of_is_refused(tmp_path, capsys):

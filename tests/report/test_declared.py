@@ -73,3 +73,11 @@ def test_a_detector_may_be_declared_for_a_place():
     assert [detector_of(found, ("madod",), place) for place in places] == ["knn", "msp", "ddu", "ddu"]
     assert detector_of({"madod": {"pacs/photo": "msp"}, "": {"": "ddu"}}, ("madod",), places[2]) == "ddu"
     assert [detector_of(found, ("erm", "erm"), place) for place in places] == ["energy", "energy", "energy", ""]
+
+
+def test_a_declared_detector_that_runs_were_not_measured_with_is_said(tmp_path, caplog):
+    write_records(tmp_path, detectors=("msp", "energy"))
+    (tmp_path / "detector.json").write_text('{"madod": "enrgy", "erm": "energy"}')
+    assert set(load_records(tmp_path)["declared"]) == {"enrgy", "energy"}
+    (said,) = caplog.messages
+    assert said.startswith("detector.json declares 'enrgy' for 24 runs that were not measured with it")

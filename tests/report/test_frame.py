@@ -103,6 +103,13 @@ def test_the_setting_with_most_runs_is_the_usual_one(tmp_path, rng):
     assert load_records(tmp_path)["method"].tolist() == ["erm, steps 900", "erm", "erm"]
 
 
+def test_runs_of_a_check_under_way_are_not_results(tmp_path):
+    write_records(tmp_path / "check", algorithms=("erm",))  # a folder of somebody's runs may be called so
+    write_records(tmp_path / "training" / "check", algorithms=("madod",))
+    (tmp_path / "training" / "lock").touch()
+    assert set(load_records(tmp_path)["algorithm"]) == {"erm"}
+
+
 def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
     write_records(tmp_path)
     write_records(tmp_path / "inner")

@@ -16,6 +16,8 @@ SWEEPS = "sweeps"
 """Folder among the runs for what belongs to no single one."""
 INNER = "inner"
 """Folder among the runs for those that only selection looks at."""
+FOLDS = "check"
+"""Folder in that of a training for the runs of its check, while they are at work."""
 
 
 class Cell(NamedTuple):

@@ -62,6 +62,11 @@ class Cluster:
         except (ConnectionError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"there is no Ray cluster at {address!r} ({reason}): check --address") from error
+        if self.ours and address is None and not self.slots():  # no node will ever join what is started here
+            self.ray.shutdown()
+            raise InputError(
+                f"a run asks for {request.gpus:g} GPUs, which this machine has not: use --device cpu, and no --gpus"
+            )
         self.token = places.runs / SWEEPS / f"token-{uuid.uuid4().hex}"
         self.token.parent.mkdir(parents=True, exist_ok=True)
         self.token.touch()  # a node that sees it sees the folder of runs

@@ -43,7 +43,7 @@ class Job:
     skip_bad: bool = False
 
     @property
-    def cell(self) -> tuple[object, ...]:
+    def sees(self) -> tuple[object, ...]:
         """What tells apart the images that the runs of a sweep see."""
         spec = self.spec
         return spec.dataset, spec.size, spec.test_domain, spec.ood_classes, spec.split_seed
@@ -58,7 +58,7 @@ class Job:
         spec, method = self.spec, ALGORITHMS[self.spec.algorithm]
         if spec.translate != "munit" or not method.needs_translate(method.Config(**spec.hparams)):
             return None
-        return (*self.cell, spec.translate_steps, spec.backbone, spec.start, spec.precision)
+        return (*self.sees, spec.translate_steps, spec.backbone, spec.start, spec.precision)
 
 
 def expand(

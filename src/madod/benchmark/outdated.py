@@ -19,9 +19,9 @@ from madod.errors import InputError
 def outdated(jobs: Iterable[Job], runs: Path, open_: Open) -> dict[str, list[str]]:
     """Return where such runs lie, by the folder of their pictures.
 
-    Where the files are those that a run noted, no image is looked at; else those of its cell are hashed, once.
+    Where the files are those that a run noted, no image is looked at; else those that it sees are hashed, once.
     """
-    cells: dict[object, dict[str, str]] = {}
+    hashed: dict[object, dict[str, str]] = {}
     found: dict[str, list[str]] = {}
     for job in jobs:
         facts = _noted(runs / job.folder) if own_folder(job.data) else {}
@@ -30,9 +30,9 @@ def outdated(jobs: Iterable[Job], runs: Path, open_: Open) -> dict[str, list[str
         dataset = open_(job.data, job.spec.size, job.skip_bad)
         if facts.get("pictures") == dataset.contents:
             continue
-        if job.cell not in cells:
-            cells[job.cell] = _images(job, dataset)
-        if facts["data"] != cells[job.cell]:
+        if job.sees not in hashed:
+            hashed[job.sees] = _images(job, dataset)
+        if facts["data"] != hashed[job.sees]:
             found.setdefault(job.data, []).append(job.folder)
     return found
 

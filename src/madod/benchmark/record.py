@@ -18,6 +18,9 @@ NO_RECORD = "a run's record", "delete it and run it again"
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}
 """Hyper-parameters younger than the first records, as they always were before."""
 
+LONGEST = 255
+"""Bytes in the name of a folder, on most systems."""
+
 LARGEST_SEED = 2**53 - 1
 """A run's networks are seeded with its seed times 1000 and on, and torch takes no number above 2^64."""
 
@@ -66,16 +69,18 @@ class RunSpec:
     def id(self) -> str:
         """A readable prefix, then a hash of everything that decides numbers.
 
-        What is younger than the first records counts only where it is not as it always was, so that ids last.
+        What is younger than the first records counts only where it is not as it always was, so that ids last. The
+        prefix is cut where it would be too long for the name of a folder.
         """
         facts = asdict(self) | {"pretrained": self.start or None}
         for name in ("pretrained", "size", "precision"):
             if facts[name] == getattr(type(self), name):
                 del facts[name]
         facts["hparams"] = lasting(self.hparams)
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
-        return f"{'-'.join(known)}-{digest[:8]}"
+        prefix = "-".join(known).encode()[: LONGEST - len(f"-{digest}")].decode(errors="ignore")
+        return f"{prefix}-{digest}"
 
 
 def spec_from(facts: dict[str, Any]) -> RunSpec:
@@ -122,6 +127,8 @@ def read_record(folder: Path) -> dict[str, Any]:
     for part in ("spec", "metrics", "thresholds", "seconds"):
         if not isinstance(facts, dict) or not isinstance(facts.get(part), dict):
             raise no_record(folder, f"no {part!r}")
+    if not all(isinstance(value, int | float) for value in facts["seconds"].values()):
+        raise no_record(folder, "its seconds are no numbers")
     return facts
 
 

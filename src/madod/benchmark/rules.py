@@ -78,8 +78,8 @@ class LeaveOneDomainOut(Rule):
         return trial.inner
 
     def worth(self, runs: tuple[Run, ...], detectors: tuple[str, ...]) -> float:
-        """Return the mean of accuracy and AUROC."""
-        return score(runs, detectors)
+        """Return the mean of accuracy and AUROC; 0 of every draw where no known image was tested."""
+        return score(runs, detectors) or 0.0
 
 
 class Oracle(LeaveOneDomainOut):
@@ -96,12 +96,17 @@ class Oracle(LeaveOneDomainOut):
 RULES: dict[str, Rule] = {rule.name: rule for rule in (TrainingDomain(), LeaveOneDomainOut(), Oracle())}
 
 
-def score(runs: Iterable[Run], detectors: tuple[str, ...]) -> float:
-    """Return the mean of accuracy and of AUROC, the latter over detectors; of accuracy alone without unknowns."""
+def score(runs: Iterable[Run], detectors: tuple[str, ...]) -> float | None:
+    """Return the mean of accuracy and of AUROC, the latter over detectors; of accuracy alone without unknowns.
+
+    A run whose test domain has no known image measures neither; nothing where that is so of all.
+    """
     runs = tuple(runs)
-    right = fmean(run.metrics["accuracy"] for run in runs)
+    right = [run.metrics["accuracy"] for run in runs if "accuracy" in run.metrics]
+    if not right:
+        return None
     found = mean_auroc(runs, detectors)
-    return right if found is None else (right + found) / 2
+    return fmean(right) if found is None else (fmean(right) + found) / 2
 
 
 def mean_auroc(runs: Iterable[Run], detectors: Iterable[str]) -> float | None:

@@ -35,7 +35,8 @@ def picks(agenda: Agenda, runs: Path) -> list[Pick]:
     """Return what every rule picks for every method and cell that has finished runs for it."""
     found = []
     for (variant, cell), trials in trials_of(agenda, runs).items():
-        tests = {trial.draw: score(trial.outer, agenda.detectors) for trial in trials if trial.outer}
+        scores = {trial.draw: score(trial.outer, agenda.detectors) for trial in trials}
+        tests = {draw: value for draw, value in scores.items() if value is not None}
         best = max(tests.values(), default=None)
         for rule in RULES.values():
             most = max(len(rule.runs(trial)) for trial in trials)

@@ -34,7 +34,7 @@ class Toml:
             self.values: dict[str, Any] = tomllib.loads(self.text)
         except OSError as error:
             raise InputError(f"the plan {file} cannot be read ({error.strerror}): check the path") from error
-        except ValueError as error:  # wrong TOML, or no text at all
+        except (ValueError, RecursionError) as error:  # wrong TOML, no text at all, or brackets without end
             raise InputError(f"{file} is no TOML: {error}") from error
         self.lines = self.text.splitlines()
 

@@ -40,14 +40,7 @@ def check(plan: Plan, toml: Toml) -> None:
     _check_numbers(plan, toml)
     _refuse_twice(plan.detectors, toml, ("detectors",))
     _refuse_twice(plan.seeds, toml, ("seeds",))
-    for name, times in Counter(variant.label for variant in plan.compared).items():
-        if times > 1:
-            places: list[Keys] = [
-                ("variants", k, "name") for k, other in enumerate(plan.variants) if other.label == name
-            ]
-            raise toml.refusal(
-                [("algorithms",), *places][-1], f"two things are called {name!r}: give each a name of its own"
-            )
+    _refuse_namesakes(plan, toml)
     _check_settings(plan.hparams, toml, ("hparams",))
     for k, variant in enumerate(plan.variants):
         with toml.at(("variants", k, "algorithm")):
@@ -58,13 +51,18 @@ def check(plan: Plan, toml: Toml) -> None:
             with toml.at(("detectors",), name):
                 refuse_scoreless(variant.algorithm, [name])
     for k, entry in enumerate(plan.datasets):
-        with toml.at(("datasets", k, "backbone")):
-            check_backbone(entry.backbone)
-        for at, place in _places(entry, k):
-            for name in place.lengths:
-                with toml.at((*at, "lengths", name)):
-                    ALGORITHMS[name]
-            _check_settings(place.hparams, toml, (*at, "hparams"))
+        _check_dataset(entry, toml, k)
+
+
+def _check_dataset(entry: DatasetPlan, toml: Toml, place: int) -> None:
+    """Refuse a backbone, an algorithm or a hyper-parameter that there is not; its own words are `check_cells`'s."""
+    with toml.at(("datasets", place, "backbone")):
+        check_backbone(entry.backbone)
+    for at, part in _places(entry, place):
+        for name in part.lengths:
+            with toml.at((*at, "lengths", name)):
+                ALGORITHMS[name]
+        _check_settings(part.hparams, toml, (*at, "hparams"))
 
 
 def _places(entry: DatasetPlan, place: int) -> Iterator[tuple[Keys, DatasetPlan | Exceptions]]:
@@ -86,6 +84,18 @@ def _refuse_twice(words: Sequence[object], toml: Toml, at: Keys) -> None:
     for word, times in Counter(words).items():
         if times > 1:
             raise toml.refusal(at, f"{at[-1]} has {word!r} {times} times: once is enough", word)
+
+
+def _refuse_namesakes(plan: Plan, toml: Toml) -> None:
+    """Refuse algorithms or variants that tables would call the same."""
+    for name, times in Counter(variant.label for variant in plan.compared).items():
+        if times > 1:
+            places: list[Keys] = [
+                ("variants", k, "name") for k, other in enumerate(plan.variants) if other.label == name
+            ]
+            raise toml.refusal(
+                [("algorithms",), *places][-1], f"two things are called {name!r}: give each a name of its own"
+            )
 
 
 def _check_numbers(plan: Plan, toml: Toml) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_origin
 
 import tyro
 
@@ -31,7 +31,7 @@ REWORDED = (
     (r"unrecognized options: (\S+?)(?:, .*?)?(?: Perhaps you meant: (.*))?",
      lambda found: _unknown(found[1], _meant(found[1], found[2] or ''))),
     (r"missing from madod [a-z ]+: (.*?)(?: Unrecognized options: (\S+).*)?",
-     lambda found: f"missing: {found[1].replace('. (required)', '')}"
+     lambda found: f"missing: {_apart(found[1])}"
      + (f"; {_unknown(found[2], _near(found[2], found[1]))}" if found[2] else "")),
     (r"missing value for argument '(.*)'\. Expected .*",
      lambda found: f"{found[1]} is without a value" if found[1][0] == "-" else f"missing: {found[1].upper()}"),
@@ -43,6 +43,11 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
     """Fill a dataclass from the words behind a verb; a wrong word is refused in a sentence."""
     if "" in arguments:  # as a path it would be the folder that one is in
         raise InputError("a name is empty: name a file or a folder; the one that you are in is .")
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        from madod.cli.helping import let_flow
+
+        let_flow(form)
+    _refuse_bare(form, arguments, verb)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -97,6 +102,19 @@ def _near(wrong: str, offered: str) -> str:
     """Return which of these options was meant, where one is near enough."""
     near = difflib.get_close_matches(wrong.partition("=")[0], re.findall(r"--[\w-]+", offered), cutoff=0.7)
     return _meant(wrong, " ".join(near))
+
+
+def _refuse_bare(form: Any, arguments: Sequence[str], verb: str) -> None:
+    """Refuse an option that takes one word or more and has none: the parser would take it for not given."""
+    kinds = {option: get_origin(getattr(kind, "__origin__", kind)) for option, kind in _options(form)}
+    for option, word in pairwise([*arguments, "--"]):
+        if kinds.get(option) is tuple and word.startswith("--"):
+            raise InputError(f"{option} is without a value; madod {verb} --help says what there is")
+
+
+def _apart(missing: str) -> str:
+    """Return what is missing, each with what it is, told apart."""
+    return "; and ".join(part.strip() for part in missing.split(". (required)") if part.strip())
 
 
 def _choices(listed: str) -> str:

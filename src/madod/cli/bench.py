@@ -87,6 +87,8 @@ class Run:
 
 def main(arguments: Sequence[str]) -> int:
     """Find what to do with the plan and do it."""
+    if not arguments:
+        raise InputError("say what to do with the plan: madod bench run, status, select or table; --help explains each")
     how = parse(Bench, arguments[:1], "bench", ABOUT)
     if how.verb == "run":
         return run(arguments[1:])

@@ -47,9 +47,11 @@ def main(arguments: Sequence[str]) -> int:
     start = time.perf_counter()
     from madod.benchmark.claim import alone
     from madod.benchmark.record import refuse_seed
+    from madod.storage import refuse_closed, refuse_file
 
     refuse_seed("seed", how.seed)
-
+    refuse_file(how.out)
+    refuse_closed(how.out)
     with alone(how.out), shown(how.quiet) as progress:
         from madod.benchmark.run import run
         from madod.data.digits import Digits

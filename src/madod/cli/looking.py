@@ -76,7 +76,7 @@ class Table(Place):
     """How it is written."""
     dataset: Annotated[str | None, left_open("NAME")] = None
     """One dataset only."""
-    detector: Annotated[tuple[str, ...], tyro.conf.arg(metavar="NAME ...")] = ()
+    detector: Annotated[tuple[str, ...], left_open("NAME ...")] = ()
     """Some detectors only."""
     reference: str = "madod"
     """The method that the others are compared with in --shape significance."""
@@ -133,7 +133,7 @@ def select(arguments: Sequence[str]) -> int:
     if not found:
         raise InputError(f"no run of {how.plan} is done in {how.runs}: start with madod bench run")
     if how.declare:
-        from madod.report.declared import FILE as DECLARED
+        from madod.report.declared import DECLARED
 
         chosen = declaration(found)
         if not chosen:

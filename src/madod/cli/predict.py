@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 class Predict(Using):
     """What to label, with which model, and how to print it."""
 
-    paths: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH")]
+    paths: Annotated[
+        tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="PATH", help_behavior_hint="(one or more)")
+    ]
     """Picture files, folders that are searched at any depth, patterns such as 'shots/**/*.png', or - for a list of
     files and folders on standard input, one a line or with NULs between them."""
     format: Literal["table", "csv", "json"] = "table"
@@ -132,9 +134,9 @@ def refuse_report(gallery: Path) -> None:
     if not (gallery.parent / LOCK).exists():
         return
     from madod.cli.demo import PAGE
-    from madod.fitting.page import FILE
+    from madod.fitting.prepare import REPORT
 
-    if gallery.name in (FILE, PAGE):
+    if gallery.name in (REPORT, PAGE):
         other = gallery.with_name("gallery.html")
         raise InputError(f"{gallery} is the page of the training in that folder: name another one, such as {other}")
 

@@ -37,7 +37,8 @@ class Report:
     reference: str = "madod"
     """The method that the others are compared with."""
     cell: Annotated[str | None, left_open("DOMAIN/UNKNOWN")] = None
-    """The cell that curves and t-SNE are drawn for; by default the first in which most methods left their outputs."""
+    """The cell that curves and t-SNE are drawn for, as DATASET/DOMAIN/UNKNOWN where several datasets have it; by
+    default the first in which most methods left their outputs."""
 
 
 def main(arguments: Sequence[str]) -> int:

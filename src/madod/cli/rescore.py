@@ -24,7 +24,11 @@ class Rescore:
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a finished run, as `madod train --out` makes it."""
-    detectors: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="DETECTOR")]
+    detectors: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="DETECTOR", help_behavior_hint="(one or more)"),
+    ]
     """Detectors to add; `madod list detectors` lists them."""
     ship: Switch = False
     """Put the detector, one alone, into the saved model: predict, serve and export then use it."""
@@ -54,19 +58,19 @@ def main(arguments: Sequence[str]) -> int:
 def measure(how: Rescore) -> None:
     """Add the detectors to a run that is in our hands."""
     from madod.benchmark.rescore import rescore, ship
-    from madod.fitting.check import FILE as CHECKED
-    from madod.fitting.check import offered
-    from madod.fitting.page import FILE
+    from madod.fitting.check import CHECKED, offered
+    from madod.fitting.prepare import REPORT
 
     record = rescore(how.run, how.detectors)
     for name in how.detectors:
         found = record.metrics[name]
-        numbers = ", ".join(f"{key} {value:.3f}" for key, value in found.items()) or "no target images to measure on"
+        numbers = ", ".join(f"{key} {value:.3f}" for key, value in found.items())
+        numbers = numbers or "nothing measured, as no test domain has both known and unknown images"
         sys.stdout.write(f"{name}: threshold {record.thresholds[name]:.4g}, {numbers}\n")
     if how.ship:
         ship(how.run, how.detectors[0])
         sys.stdout.write(f"{how.run / 'model'} now tells unknowns by {how.detectors[0]}\n")
-        if (page := how.run / FILE).exists():
+        if (page := how.run / REPORT).exists():
             measured = how.detectors[0] in offered(record.spec) or not (how.run / CHECKED).exists()
             again = "nothing" if measured else "only the models of its check again"
             sys.stdout.write(

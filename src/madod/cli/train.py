@@ -52,7 +52,7 @@ class Train:
     """Training method; `madod list algorithms` lists them."""
     test_domain: Annotated[str | None, left_open("DOMAIN")] = None
     """Domain that training never sees and the test is done on."""
-    ood_class: Annotated[tuple[str, ...], tyro.conf.arg(metavar="CLASS ...")] = ()
+    ood_class: Annotated[tuple[str, ...], left_open("CLASS ...")] = ()
     """Classes that training never sees and the test should flag."""
     ood_folder: Annotated[Path | None, left_open("DIR")] = None
     """Pictures of your own that show nothing known: never trained on, only scored in the end."""
@@ -76,14 +76,15 @@ class Train:
     resnet18, resnet50 or resnet50_imagenet1k_v2 (torchvision's, fetched once), or none; efficientnet_lite0's own where
     that is the backbone and they are installed."""
     translate: Annotated[Literal["munit", "augment"] | None, left_open("munit|augment")] = None
-    """G, or plain augmentation in its place; G, but for your own pictures above 64 px on a CPU."""
+    """What restyles pictures for the methods that ask for it: munit, a generator G that is trained for it first, or
+    augment, plain augmentation; munit, but for your own pictures above 64 px on a CPU."""
     translate_steps: Annotated[int | None, left_open("N")] = None
     """Training steps of G; 200 below 128 px, and from there on 0: until G rebuilds held-out images of the training
     domains no better, at most 3,000."""
     precision: Annotated[Literal["float32", "bfloat16"] | None, left_open("float32|bfloat16")] = None
     """What networks compute in; bfloat16 from 128 px on a GPU that has it, else float32."""
     waive_gate: Switch = False
-    """Go on with a G that misses its bounds; the record says so."""
+    """Go on with a G that loses what pictures show, or hardly restyles them; the record says so."""
     seed: int = 0
     """Seed of weights and batches."""
     split_seed: int = 0
@@ -251,7 +252,7 @@ def foreseen(ready: "Ready", out: Path) -> str:
 
 def summary(how: Train, made: "Fitted") -> str:
     """Say in a few lines how well it does, and what to type next."""
-    from madod.fitting.page import FILE
+    from madod.fitting.prepare import REPORT
 
     outcome, strangers = made.outcome, made.strangers
     metrics, lines = outcome.record.metrics, []
@@ -283,6 +284,6 @@ def summary(how: Train, made: "Fitted") -> str:
         )
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
-    lines.append(f"report: {how.out / FILE}")
+    lines.append(f"report: {how.out / REPORT}")
     lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
     return "\n".join(map(escaped, lines)) + "\n"

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from madod.data.images import is_picture
-from madod.errors import InputError
+from madod.errors import InputError, first_few
 
 log = logging.getLogger(__name__)
 
 LAYOUT = "the layout is ROOT/DOMAIN/CLASS/*.jpg, with two domains and two classes at least"
+MOST = 12
+"""Kinds of files, or places, that a message lists."""
 _IGNORED = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini", "@eaDir", "$RECYCLE.BIN", "lost+found"})
 
 
@@ -141,7 +143,7 @@ def _nothing_found(root: Path, others: Counter[str], layout: str) -> str:
         )
     if _pictures_in([root]):
         return f"the pictures of {root} lie in no class and no domain; {layout}"
-    seen = f" (only {', '.join(sorted(others))})" if others else ""
+    seen = f" (only {first_few(sorted(others), MOST)})" if others else ""
     return f"no pictures in {root}{seen}; {layout}"
 
 
@@ -157,6 +159,11 @@ def warn_of_loose(root: Path, domains: Iterable[Path] = ()) -> None:
 
 def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
     if others:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
+        listed = first_few([f"{count} {kind}" for kind, count in most_first(others)], MOST)
         remedy = "; convert HEIC to JPEG first" if {".heic", ".heif"} & {kind.lower() for kind in others} else ""
-        log.warning("left out files of %s that do not end like pictures: %s%s", root, kinds, remedy)
+        log.warning("left out files of %s that do not end like pictures: %s%s", root, listed, remedy)
+
+
+def most_first(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Return names and how often each was counted, the commonest first, equals by name."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

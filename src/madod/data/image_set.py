@@ -10,11 +10,11 @@ import torch
 
 from madod.data.base import Domain
 from madod.data.cache import Counted, cache_dir, decoded
-from madod.data.finding import LabelledFile, pictures_below
+from madod.data.finding import MOST, LabelledFile, most_first, pictures_below
 from madod.data.folder import refuse_size, report_bad
 from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
-from madod.errors import InputError
+from madod.errors import InputError, first_few
 
 log = logging.getLogger(__name__)
 
@@ -108,8 +108,8 @@ class ImageSet(Published):
         if not pictures:
             raise InputError(f"{self.name} has no pictures in {folder}: {self.wanted}")
         if others:
-            kinds = ", ".join(f"{count} in {name}" for name, count in sorted(others.items()))
-            log.warning("left out pictures of %s that lie in no folder of a class: %s", folder, kinds)
+            listed = first_few([f"{count} in {name}" for name, count in most_first(others)], MOST)
+            log.warning("left out pictures of %s that lie in no folder of a class: %s", folder, listed)
         return pictures
 
 

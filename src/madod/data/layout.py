@@ -62,6 +62,10 @@ def unpacked(archive: Path, cache: Path) -> Path:
                 raise InputError(
                     f"cannot unpack {archive}: it is no archive, or a damaged one; get it again"
                 ) from error
+            except RuntimeError as error:  # zipfile's word for passwords, and for what Windows does to large archives
+                raise InputError(
+                    f"cannot unpack {archive} here ({error}): unpack it by other means, into the same place"
+                ) from error
             finally:
                 shutil.rmtree(part, ignore_errors=True)
     return folder

@@ -47,9 +47,9 @@ class Scans(NamedTuple):
         order = np.random.default_rng(seed).permutation(len(self.digits))
         return [Scans(self.pixels[order[k::places]], self.digits[order[k::places]]) for k in range(places)]
 
-    def padded(self, margin: int = 2) -> Bytes:
-        """Return the pixels with a black margin on every side."""
-        return np.pad(self.pixels, ((0, 0), (margin, margin), (margin, margin)))
+    def padded(self) -> Bytes:
+        """Return the pixels with a black margin of 2 on every side."""
+        return np.pad(self.pixels, ((0, 0), (2, 2), (2, 2)))
 
 
 def read_mnist(root: Path) -> Scans:

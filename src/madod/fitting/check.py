@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from madod.benchmark.agenda import FOLDS
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import fingerprints
@@ -28,8 +29,8 @@ from madod.storage import read_json, write_json
 
 log = logging.getLogger(__name__)
 
-FILE, FOLDS = "check.json", "check"
-"""What came out, and the folder of its runs while they are at work."""
+CHECKED = "check.json"
+"""What came out."""
 DIGITS = 16
 HOMES = "[0-9a-f]" * DIGITS
 """How the folders of these runs are called."""
@@ -82,7 +83,7 @@ def checked(
         return []
     plans = fold_specs(spec, dataset, how)
     ids = _ids(spec, dataset, plans)
-    done, folds = _done(out / FILE, detectors), []
+    done, folds = _done(out / CHECKED, detectors), []
     for k, (domain, plan) in enumerate(zip(dataset.domains, plans, strict=True)):
         try:
             known = done.get(ids[k])
@@ -92,7 +93,7 @@ def checked(
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
-    write_json(out / FILE, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
+    write_json(out / CHECKED, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
     for home in (out / FOLDS).glob(HOMES):
         shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):  # whatever else is in it is a person's own
@@ -104,7 +105,7 @@ def standing(
     spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
 ) -> Check:
     """Return the check to go by: a longer one of this very run than is asked for, where `check.json` has it whole."""
-    done = _done(out / FILE, detectors)
+    done = _done(out / CHECKED, detectors)
     for longer in LONGEST_FIRST[: LONGEST_FIRST.index(how)] if done else ():
         if done.keys() >= {*_ids(spec, dataset, fold_specs(spec, dataset, longer))}:
             return longer
@@ -117,7 +118,7 @@ def awaited(
     """Return the runs of a check that are not done yet: neither noted in `check.json` nor finished before a kill."""
     if how == "none":
         return []
-    plans, done = fold_specs(spec, dataset, how), _done(out / FILE, detectors)
+    plans, done = fold_specs(spec, dataset, how), _done(out / CHECKED, detectors)
     if not done and not (out / FOLDS).exists():
         return plans
     named = zip(plans, _ids(spec, dataset, plans), strict=True)
@@ -140,7 +141,7 @@ def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> lis
 
 def begun(out: Path) -> bool:
     """Tell whether a check was begun in a folder."""
-    return (out / FILE).exists() or any((out / FOLDS).glob(HOMES))
+    return (out / CHECKED).exists() or any((out / FOLDS).glob(HOMES))
 
 
 def _home(out: Path, name: str) -> Path:

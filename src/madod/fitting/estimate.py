@@ -12,9 +12,8 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.examiner import JUDGE_STEPS
 from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import setting
+from madod.benchmark.run import divided, setting
 from madod.data.base import DomainDataset, Pool
-from madod.data.split import split
 from madod.models.classifier import Restyle, no_translate
 from madod.models.compute import compute
 from madod.models.weights import Weights
@@ -42,7 +41,7 @@ class Pace(NamedTuple):
 
 def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, device: torch.device) -> Pace:
     """Take a few steps, which leave nothing behind."""
-    parts = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
+    parts = divided(spec, dataset)
     source, how = parts.source.to(device), replace(compute(dataset.shape, device, spec.precision), compiled=False)
     method = ALGORITHMS[spec.algorithm]
     config = method.Config(**spec.hparams)

@@ -124,6 +124,11 @@ def fit(
     (('cat', 'dog'), ('day',), 'energy')
     """
     where = device_named(device)
+    taken("algorithm", str, algorithm)
+    words = {"test_domain": test_domain, "detector": detector, "backbone": backbone, "precision": precision}
+    for name, word in words.items():
+        taken(name, str | None, word)
+    hidden = taken("ood_classes", tuple[str, ...], ood_classes if isinstance(ood_classes, str) else tuple(ood_classes))
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
     size, steps = taken("size", int | None, size), taken("steps", int | None, steps)
@@ -137,7 +142,7 @@ def fit(
         Wishes(
             size=size, backbone=backbone, pretrained=pretrained, steps=steps, translate=translate,
             translate_steps=translate_steps, check=check, precision=precision, test_domain=test_domain,
-            ood_classes=tuple(ood_classes),
+            ood_classes=hidden,
         ),
         algorithm=algorithm,
         hparams=lambda choice: with_presets(
@@ -159,5 +164,5 @@ def one_of(what: str, given: Iterable[str], allowed: Sequence[str]) -> None:
     """Refuse an argument that holds a word which means nothing."""
     for word in given:
         if word not in allowed:
-            close = nearest(word, list(allowed))
+            close = nearest(str(word), list(allowed))
             raise InputError(f"{word!r} means nothing in {what}{close}; there are: {', '.join(allowed)}")

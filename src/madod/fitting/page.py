@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from madod.evaluation.threshold import threshold
 from madod.fitting.check import KEEPS, Fold
 from madod.fitting.fit import Fitted
-from madod.fitting.prepare import Look
+from madod.fitting.prepare import REPORT, Look
 from madod.predict import load
 from madod.report.train_page import Flagging, Training, Unseen, train_page
 from madod.storage import whole
-
-FILE = "report.html"
 
 
 def write_page(out: Path, look: Look, made: Fitted) -> None:
@@ -48,7 +46,7 @@ def write_page(out: Path, look: Look, made: Fitted) -> None:
         seconds=record.seconds,
         versions=record.versions,
     )
-    with whole(out / FILE) as part:
+    with whole(out / REPORT) as part:
         part.write_text(train_page(page), encoding="utf-8", errors="backslashreplace")
 
 

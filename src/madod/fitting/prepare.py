@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
+from madod.benchmark.agenda import FOLDS
 from madod.benchmark.claim import LOCK
 from madod.benchmark.outcome import refuse_another, refuse_other_images
 from madod.benchmark.record import GRID, HISTORY, OUTPUTS, RECORD, VERDICTS, RunSpec, refuse_seed
@@ -19,7 +20,7 @@ from madod.data.folder import Folder, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError, first_few
-from madod.fitting.check import FOLDS, begun, offered, standing
+from madod.fitting.check import begun, offered, standing
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
@@ -29,7 +30,9 @@ from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
 from madod.training import CHECKPOINT
 
-LEFT = ("report.html", "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
+REPORT = "report.html"
+"""The page that a training of the command line ends with."""
+LEFT = (REPORT, "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
 """What a training leaves in its folder, next to what shows that it is one."""
 
 

@@ -19,6 +19,8 @@ from madod.report.statistics import statistics
 from madod.report.table import MISSING, signed
 from madod.report.tables import per_domain, summary
 
+PLAIN = "erm"
+"""Plain training, which every method has to beat."""
 TITLE = "Unseen domains, unknown classes: what the runs say"
 PAPERS_ABLATION = (
     "The paper's own bars, also means of three: PACS full 83.89 AUROC and 40.82 AUPR, without R_GI 72.74 AUROC; "
@@ -69,15 +71,15 @@ def opening(frame: pd.DataFrame, reference: str) -> Markup:
     )
 
 
-def short(frame: pd.DataFrame, reference: str, plain: str = "erm") -> list[str]:
+def short(frame: pd.DataFrame, reference: str) -> list[str]:
     """Return the answer, a sentence a dataset: the reference less plain training, paired over cells.
 
     Where plain training itself is the reference, it is compared with the other method, if it is one alone.
     """
     others = [name for name in dict.fromkeys(frame["method"]) if name != reference]
-    if reference == plain and len(others) > 1:
+    if reference == PLAIN and len(others) > 1:
         return [f"{words.method(reference)} less each of the others is in the paired differences below."]
-    against = plain if reference != plain or not others else others[0]
+    against = PLAIN if reference != PLAIN or not others else others[0]
     numbers = by_cell(frame)
     wide, how = wide_cells(numbers, "auroc", "declared"), "by the detectors declared beforehand"
     if wide is None:

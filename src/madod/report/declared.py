@@ -1,6 +1,7 @@
 """The detector that was declared beforehand for each method: `detector.json` among the runs."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ import pandas as pd
 
 from madod.errors import InputError
 
-FILE = "detector.json"
+log = logging.getLogger(__name__)
+
+DECLARED = "detector.json"
 Declared = dict[str, dict[str, str]]
 """Detectors by method or algorithm, "" for all others; then by DATASET, DATASET/DOMAIN or DATASET/DOMAIN/UNKNOWN,
 "" for everywhere else."""
@@ -22,7 +25,7 @@ def declared(runs: Path) -> Declared:
     may stand an object of names by place, and in the place of both an object with this as its `detector` and whatever
     else is worth keeping.
     """
-    file = runs / FILE
+    file = runs / DECLARED
     if not file.exists():
         return {}
     try:
@@ -43,6 +46,19 @@ def detector_of(found: Declared, methods: Sequence[str], place: Sequence[str]) -
     nearest = ["/".join(place[:depth]) for depth in range(len(place), -1, -1)]
     declared = (found[name] for name in (*methods, "") if name in found)
     return next((names[where] for names in declared for where in nearest if where in names), "")
+
+
+def warn_of_unmeasured(frame: pd.DataFrame) -> None:
+    """Say which detectors are declared for runs that were not measured with them: tables show nothing for those."""
+    tested = frame[frame["detector"].notna() & (frame["declared"] != "")]
+    found = tested["detector"] == tested["declared"]
+    lacking = tested[~found.groupby([tested["folder"], tested["method"]]).transform("any")].drop_duplicates("folder")
+    for name, count in lacking["declared"].value_counts().items():
+        log.warning(
+            "%s declares %r for %d runs that were not measured with it, so that no declared row speaks of them: mend "
+            "the name, or measure it (madod rescore; detectors in a plan)",
+            DECLARED, name, count,
+        )  # fmt: skip
 
 
 def declared_rows(tested: pd.DataFrame) -> pd.DataFrame:

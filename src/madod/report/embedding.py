@@ -5,13 +5,15 @@ from numpy.typing import NDArray
 
 FEWEST = 6
 """Below this many points neighbours mean nothing, and the two widest directions are shown instead."""
+NEIGHBOURS = 8
+"""Nearest others by which a point's surroundings are judged."""
 
 
-def subsample(n: int, most: int, seed: int = 0) -> NDArray[np.intp]:
+def subsample(n: int, most: int) -> NDArray[np.intp]:
     """Return at most `most` of n indices, in order, the same ones each time."""
     if n <= most:
         return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, size=most, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n, size=most, replace=False))
 
 
 def widest(features: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -25,7 +27,7 @@ def widest(features: NDArray[np.floating]) -> NDArray[np.float64]:
     return points
 
 
-def embed(features: NDArray[np.floating], seed: int = 0) -> NDArray[np.float64]:
+def embed(features: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return t-SNE coordinates (n, 2), the same ones each time [van der Maaten and Hinton 2008]."""
     start = widest(features)
     if len(features) < FEWEST:
@@ -37,13 +39,13 @@ def embed(features: NDArray[np.floating], seed: int = 0) -> NDArray[np.float64]:
         perplexity=min(30.0, (len(features) - 1) / 3),
         init=(start / max(float(start[:, 0].std()), 1e-12) * 1e-4).astype(np.float32),
         max_iter=500,
-        random_state=seed,
+        random_state=0,
     )
     with threadpool_limits(limits=1):  # sums in one order give the same picture on any number of cores
         return np.asarray(tsne.fit_transform(np.asarray(features, dtype=np.float32)), dtype=np.float64)
 
 
-def densest(points: NDArray[np.floating], neighbours: int = 8) -> int:
+def densest(points: NDArray[np.floating]) -> int:
     """Return the index of the point (n, 2) with the nearest neighbours: where a name is best written."""
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
-    return int(np.sort(distances, axis=1)[:, : neighbours + 1].mean(axis=1).argmin())
+    return int(np.sort(distances, axis=1)[:, : NEIGHBOURS + 1].mean(axis=1).argmin())

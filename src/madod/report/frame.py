@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from madod.benchmark.agenda import INNER
+from madod.benchmark.agenda import FOLDS, INNER
+from madod.benchmark.claim import LOCK
 from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
 from madod.errors import InputError
-from madod.report.declared import declared, detector_of
+from madod.report.declared import declared, detector_of, warn_of_unmeasured
 from madod.report.planned import Asked, with_asked
 from madod.report.variants import named
 
@@ -54,6 +55,7 @@ def load_records(
     found = declared(runs)
     named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
+    warn_of_unmeasured(frame)
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
 
 
@@ -63,9 +65,13 @@ def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def record_files(runs: Path) -> Iterator[Path]:
-    """Yield every record below a folder, in order, those nearer to the top first; not those of selection's own runs."""
+    """Yield every record below a folder, in order, those nearer to the top first.
+
+    Those of selection's own runs are left out, and those of a training's check, which lie there while it is at work.
+    """
     for folder, names, files in os.walk(runs):
-        names[:] = sorted(name for name in names if name not in ("model", INNER))
+        aside = {"model", INNER, *([FOLDS] if LOCK in files else [])}
+        names[:] = sorted(set(names) - aside)
         if RECORD in files:
             yield Path(folder, RECORD)
 
@@ -89,7 +95,7 @@ def _read(file: Path) -> dict[str, Any]:
                 name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
             },
             "thresholds": facts["thresholds"],
-            "seconds": float(sum(value for value in facts["seconds"].values() if isinstance(value, (int, float)))),
+            "seconds": float(sum(facts["seconds"].values())),
             "hparams": dict(spec.get("hparams", {})),
             "settings": settings,
             "versions": dict(facts.get("versions", {})),

@@ -54,15 +54,22 @@ def places(frame: pd.DataFrame) -> list[Place]:
 
 
 def cell_named(wanted: str, frame: pd.DataFrame) -> Place:
-    """Return the cell that a person calls DOMAIN/UNKNOWN, or say which there are."""
-    named = {f"{place.test_domain}/{place.ood_classes}": place for place in places(frame)}
-    if wanted not in named:
+    """Return the cell that a person calls DOMAIN/UNKNOWN, its dataset before it or not, or say which there are."""
+    named: dict[str, list[Place]] = {}
+    for place in places(frame):
+        named.setdefault("/".join(place[1:]), []).append(place)
+    whole = {"/".join(place): [place] for place in places(frame)}
+    found = (named | whole).get(wanted)
+    if found is None:
         raise InputError(f"no cell {wanted!r}{nearest(wanted, list(named))}; there are: {', '.join(named) or 'none'}")
-    return named[wanted]
+    if len(found) > 1:
+        several = " or ".join("/".join(place) for place in found)
+        raise InputError(f"several datasets have a cell {wanted!r}: name it as {several}")
+    return found[0]
 
 
 def chosen(frame: pd.DataFrame, wanted: str | None) -> Place | None:
-    """Return the cell asked for as DOMAIN/UNKNOWN, or the first with most methods; None where runs left no outputs."""
+    """Return the cell asked for (`cell_named`), or the first with most methods; None where runs left no outputs."""
     if wanted is not None:
         return cell_named(wanted, frame)
     counts = {place: len(folders_of(frame, place)) for place in places(frame)}
