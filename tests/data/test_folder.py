@@ -154,7 +154,7 @@ def test_files_that_are_no_pictures_are_left_out_and_said(root, cache, caplog):
         "do not end like pictures: 1 .heic, 1 .txt; convert HEIC to JPEG first" in message
         for message in caplog.messages
     )
-    assert any("lie in no class folder" in message and "loose.png" in message for message in caplog.messages)
+    assert any("lie beside class folders" in message and "loose.png" in message for message in caplog.messages)
 
 
 def test_endings_in_any_case(root, cache):

@@ -67,7 +67,7 @@ def test_pictures_beside_class_folders_are_left_out_and_said(form, tmp_path, cap
     found = toy_model().evaluate(tmp_path)
     assert (found.overall.known, found.overall.unknown) == (2, 2)
     beside, other = sorted(caplog.messages)
-    assert beside == f"left out 3 pictures of {tmp_path} that lie in no class folder, such as {loose[0]}"
+    assert beside == f"left out 3 pictures of {tmp_path} that lie beside class folders, such as {loose[0]}"
     assert "do not end like pictures: 1 .txt" in other
 
 

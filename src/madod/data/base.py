@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from madod.data.augment import Augmentation
-from madod.errors import InputError, nearest
+from madod.errors import InputError, first_few, nearest
 from madod.registry import Registry
 
 UNKNOWN = -1
@@ -60,8 +60,8 @@ class DomainDataset(ABC):
     def unit_index(self, name: str) -> int:
         """Return the index of a unit, or say which there are."""
         if name not in self.units:
-            allowed = ", ".join(self.units)
-            raise InputError(f"no class {name!r} in {self.name}{nearest(name, self.units)}; it has {allowed}")
+            listed = first_few(self.units, 24)
+            raise InputError(f"no class {name!r} in {self.name}{nearest(name, self.units)}; it has {listed}")
         return self.units.index(name)
 
     def check_domain(self, name: str) -> str:

@@ -154,7 +154,7 @@ def _pictures_in(folders: Iterable[Path]) -> list[Path]:
 def warn_of_loose(root: Path, domains: Iterable[Path] = ()) -> None:
     """Warn of pictures that lie beside the folders of classes: in the root, or in those of domains."""
     if loose := _pictures_in([root, *domains]):
-        log.warning("left out %d pictures of %s that lie in no class folder, such as %s", len(loose), root, loose[0])
+        log.warning("left out %d pictures of %s that lie beside class folders, such as %s", len(loose), root, loose[0])
 
 
 def _warn_of_kinds(root: Path, others: Counter[str]) -> None:
