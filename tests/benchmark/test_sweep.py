@@ -14,6 +14,7 @@ from dataclasses import replace
 from multiprocessing import forkserver, get_all_start_methods
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from filelock import FileLock
@@ -24,13 +25,15 @@ from madod.benchmark.claim import BEAT, LOCK, STALE, Claim, claimed, heartbeat, 
 from madod.benchmark.jobs import Job, expand
 from madod.benchmark.local import THREADS, Local, prepare
 from madod.benchmark.messages import Ended, Places
-from madod.benchmark.record import read_record
+from madod.benchmark.record import RunRecord, read_record
 from madod.benchmark.state import FAILURE, fail, finished, state
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.cli.sweeping import duration
 from madod.errors import InputError
+from madod.evaluation.metrics import detection
+from madod.report.folders import seen
 from madod.training import CHECKPOINT
 from tests.benchmark.plans import MINI, written
 
@@ -441,6 +444,31 @@ def test_a_detector_that_is_missing_is_added_without_training(tmp_path, monkeypa
     after = json.loads((places.runs / job.folder / "record.json").read_text())
     assert after["metrics"].keys() - before["metrics"].keys() == {"knn"}
     assert all(after["metrics"][name] == value for name, value in before["metrics"].items())
+
+
+def test_a_detector_that_is_added_has_curves_though_a_kill_came_before_its_record(tmp_path, monkeypatch):
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    (job,) = (job for job in jobs_of(tmp_path) if job.spec.algorithm == "erm")
+    perform(job, places)
+    folder = places.runs / job.folder
+    before = seen(folder)
+    more = jobs_of(tmp_path, SHORT.replace('"energy"]', '"energy", "knn"]'))[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(RunRecord, "save", killed)
+        with pytest.raises(KeyboardInterrupt):
+            perform(more, places)
+    assert not finished(folder, more.detectors)
+    assert perform(more, places).outcome == "done"
+    after = seen(folder)
+    for one, other in zip(before._replace(scores={}), after._replace(scores={}), strict=True):
+        assert np.array_equal(one, other)
+    assert all(np.array_equal(after.scores[name], score) for name, score in before.scores.items())
+    found = detection(after.scores["knn"], after.y, after.predicted)
+    assert found["auroc"] == pytest.approx(read_record(folder)["metrics"]["knn"]["auroc"])
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_records_say_where_they_come_from(tmp_path):

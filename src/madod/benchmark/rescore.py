@@ -4,18 +4,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from madod.benchmark.record import OUTPUTS, RunRecord, load_record
+from madod.benchmark.record import OUTPUTS, VERDICTS, RunRecord, load_record
 from madod.evaluation.evaluate import evaluate_stored
 from madod.evaluation.outputs import load_outputs
+from madod.evaluation.verdicts import add_scores
 from madod.predict import Card, Model, load
 
 
 def rescore(folder: Path, detectors: Sequence[str]) -> RunRecord:
-    """Measure detectors, put them into the run's record, and return it; one that needs the network refuses."""
+    """Measure detectors, put them into the run's record, and return it; one that needs the network refuses.
+
+    Their scores come beside the others first: until the record has it, a detector counts as missing and is measured.
+    """
     record = load_record(folder)
     result = evaluate_stored(load_outputs(folder / OUTPUTS), detectors)
     added = {name: result.metrics.get(name, {}) for name in detectors}
     record = replace(record, metrics=record.metrics | added, thresholds=record.thresholds | result.thresholds)
+    add_scores(folder / VERDICTS, result.scores)
     record.save(folder)
     return record
 

@@ -14,8 +14,9 @@ from madod.errors import InputError
 ABOUT = """Add detectors to a finished run.
 
 Works from the features and logits that the run stored (outputs.safetensors), so that nothing is trained and no GPU is
-needed, and writes what it measures into the run's record.json. ODIN, which needs the network itself, refuses. With
---ship the detector also takes the place of the one in the saved model, threshold included."""
+needed, and writes what it measures into the run's record.json, and the scores that curves are drawn from into its
+verdicts.safetensors. ODIN, which needs the network itself, refuses. With --ship the detector also takes the place of
+the one in the saved model, threshold included."""
 
 
 @dataclass(frozen=True)

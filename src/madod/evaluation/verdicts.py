@@ -1,6 +1,7 @@
 """What a run said of every target image, small enough to keep, and the pictures that it was most wrong about."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -9,7 +10,7 @@ from torch.nn import functional as F
 
 from madod.data.base import Pool
 from madod.evaluation.evaluate import Evaluation
-from madod.storage import write_tensors
+from madod.storage import read_tensors, write_tensors
 
 SHOWN = 12
 """Pictures of either kind of mistake: known ones with a wrong label, and unknown ones."""
@@ -29,11 +30,22 @@ def save_verdicts(file: Path, target: Pool, result: Evaluation) -> None:
     confidence, predicted = result.stored.outputs["target"].logits.double().softmax(1).max(1)
     chosen = torch.cat([_surest(confidence, (y >= 0) & (predicted != y)), _surest(confidence, y < 0)])
     tensors = {"y": y, "predicted": predicted, "confidence": confidence.float()}
-    tensors |= {f"score.{name}": score.float() for name, score in result.scores.items()}
+    tensors |= _named(result.scores)
     tensors |= {"shown": chosen, "pictures": thumbnails(target.stored(chosen.to(target.device)).cpu())}
     units = target.u.cpu()[chosen].tolist()
     truth = [target.classes[k] if k >= 0 else target.units[u] for k, u in zip(y[chosen].tolist(), units, strict=True)]
     write_tensors(file, tensors, {"classes": json.dumps(target.classes), "truth": json.dumps(truth)})
+
+
+def add_scores(file: Path, scores: Mapping[str, Tensor]) -> None:
+    """Put more detectors' scores of the target images beside those that are there; an older run has no such file."""
+    if scores and file.exists():
+        tensors, facts = read_tensors(file, remedy="delete it or run it again")
+        write_tensors(file, tensors | _named(scores), facts)
+
+
+def _named(scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"score.{name}": score.float() for name, score in scores.items()}
 
 
 def _surest(confidence: Tensor, which: Tensor) -> Tensor:
