@@ -12,7 +12,14 @@ CLASSES = ("dog", "elephant", "giraffe")
 
 
 def write_run(
-    root: Path, algorithm: str, domain: str, unknown: str, *, apart: float = 2.0, verdicts: bool = True
+    root: Path,
+    algorithm: str,
+    domain: str,
+    unknown: str,
+    *,
+    apart: float = 2.0,
+    verdicts: bool = True,
+    detectors: tuple[str, ...] = ("msp", "energy", "ddu"),
 ) -> Path:
     """Write a run on 120 target images whose known and unknown ones lie `apart`; return its folder."""
     rng = np.random.default_rng([len(algorithm), len(domain)])
@@ -24,7 +31,7 @@ def write_run(
     found = {
         "accuracy": 0.8, "val_accuracy": 0.9, "ece": 0.1,
         **{name: {"auroc": 0.5 + apart / 10, "aupr": 0.5, "base_rate": 0.25, "fpr95": 0.4, "oscr": 0.5}
-           for name in ("msp", "energy", "ddu")},
+           for name in detectors},
     }  # fmt: skip
     folder = root / f"pacs-{algorithm}-{domain}-{unknown}-0"
     write(folder, record("pacs", algorithm, domain, unknown, 0, found))
@@ -34,7 +41,7 @@ def write_run(
     if verdicts:
         predicted, shown = logits.argmax(axis=1), np.array([3, 7, 0, 1])
         arrays = {"y": y, "predicted": predicted, "confidence": np.linspace(0.5, 1, 120, dtype=np.float32)}
-        arrays |= {f"score.{name}": score for name in ("msp", "energy", "ddu")} | {"shown": shown}
+        arrays |= {f"score.{name}": score for name in detectors} | {"shown": shown}
         arrays["pictures"] = rng.integers(0, 256, (4, 24, 24, 3), dtype=np.uint8)
         facts = {"classes": json.dumps(CLASSES), "truth": json.dumps([unknown, unknown, "dog", "elephant"])}
         save_file(arrays, folder / "verdicts.safetensors", facts)

@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -98,6 +99,33 @@ def test_the_reference_is_in_every_figure_of_the_cell(tmp_path):
     assert curves == ["ERM", "IRM", "Mixup", "MBDG", "SCONE", "MADOD"]
     assert html.count("; MADOD ") == 6  # ROC and precision of three detectors
     assert two(["erm", "madod", "madod, without R_GI"], "madod, without R_GI") == ["erm", "madod, without R_GI"]
+
+
+def test_what_is_not_drawn_of_the_cell_is_said(tmp_path):
+    for place, algorithm in enumerate(("mbdg", "irm", "mixup", "coral", "mmd", "scone", "erm", "madod")):
+        write_run(tmp_path, algorithm, "photo", "person", apart=4 - place / 2, detectors=("ddu", "knn", "msp", "vim"))
+    write_run(tmp_path, "daml", "photo", "person", verdicts=False).joinpath("outputs.safetensors").unlink()
+    (tmp_path / "detector.json").write_text('{"erm": "vim"}')
+    html = str(showcase(load_records(tmp_path), "erm"))
+    drawn = re.findall(r"<h3>([^<]*)</h3>", html)
+    assert drawn[-6:] == ["ERM", "IRM", "Mixup", "MBDG", "CORAL", "MADOD"]
+    assert drawn[:3] == ["DDU: ROC", "MSP: ROC", "vim: ROC"]  # the declared one among them
+    (said,) = re.findall(r"Not drawn: ([^<]*)</p>", html)
+    assert re.sub(r" \([^)]*\)", "", said) == "SCONE and MMD; DAML; the detector knn."
+    assert "DAML (left no outputs)" in said
+
+
+def test_nothing_is_said_to_be_left_out_where_all_is_drawn(tmp_path):
+    write_run(tmp_path, "erm", "photo", "person")
+    assert "Not drawn" not in str(showcase(load_records(tmp_path), "madod"))
+    write_run(tmp_path, "irm", "photo", "person", verdicts=False)
+    rescored = write_run(tmp_path, "madod", "photo", "person")
+    facts = json.loads((rescored / "record.json").read_text())
+    facts["metrics"]["knn"] = facts["metrics"]["msp"]
+    (rescored / "record.json").write_text(json.dumps(facts))
+    assert "Not drawn: the detector knn (of which the runs kept no scores)." in str(
+        showcase(load_records(tmp_path), "madod")
+    )
 
 
 def test_the_reader_names_the_cell(tmp_path, capsys):

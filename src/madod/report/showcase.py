@@ -1,6 +1,6 @@
 """One cell looked at closely, from what its runs left: curves, scores, features, training."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from madod.report.order import detectors_in_order, methods_in_order
 
 MOST = 6
 """Methods in one figure."""
+CURVES = 3
+"""Detectors that have curves."""
 
 
 class Place(NamedTuple):
@@ -84,16 +86,19 @@ def showcase(frame: pd.DataFrame, reference: str, wanted: str | None = None) -> 
     if place is None or not folders:
         said = "The runs left no outputs beside their records, so there is nothing to draw curves from."
         return section("One cell, looked at closely", paragraph(said))
-    picked = {method: folders[method] for method in _few(list(folders), reference)}
+    cell = rows_of(frame, place)
+    picked = {method: folders[method] for method in _few(cell, list(folders), reference)}
     shown = {method: found for method, folder in picked.items() if (found := seen(folder)) is not None}
     why = (
         "as asked for" if wanted else "the first cell in which most methods left their outputs, whatever came out there"
     )
-    intro = f"{place.title}; of every method the run with the lowest seed. Chosen by rule: {why}."
+    scored = {name for one in shown.values() for name in one.scores}
+    drawn = _first_detectors(scored, set(cell["declared"]))
+    intro = f"{place.title}; of every method the run with the lowest seed that left its outputs. Chosen by rule: {why}."
     return section(
         "One cell, looked at closely",
-        paragraph(intro),
-        _curves(shown),
+        paragraph(intro, _left_out(cell, list(folders), list(picked), scored, drawn)),
+        _curves(shown, drawn),
         _histograms(shown, reference, thresholds(frame, picked)),
         _maps(picked, shown, reference),
         _learning(picked),
@@ -106,17 +111,54 @@ def thresholds(frame: pd.DataFrame, folders: Mapping[str, Path]) -> dict[tuple[s
     return dict(zip(zip(mine["method"], mine["detector"], strict=True), mine["threshold"], strict=True))
 
 
-def _few(methods: list[str], reference: str) -> list[str]:
-    """Return as many of the methods as a figure holds, in their order, the reference among them."""
-    others = [method for method in methods if method != reference][: MOST - (reference in methods)]
-    return [method for method in methods if method in (*others, reference)]
+def _few(cell: pd.DataFrame, methods: list[str], reference: str) -> list[str]:
+    """Return as many of the methods as a figure holds, in their order.
+
+    The two that are shown side by side come first, then MADOD, then those with the highest AUROC over detectors.
+    """
+    means = cell.groupby("method")["auroc"].mean().fillna(0.0)
+    first = (*two(methods, reference), "madod")
+    rank = sorted(methods, key=lambda method: (method not in first, -means[method]))
+    return [method for method in methods if method in rank[:MOST]]
 
 
-def _curves(shown: Mapping[str, Seen]) -> Markup | None:
-    names = detectors_in_order({name for one in shown.values() for name in one.scores})
+def _first_detectors(names: Collection[str], declared: Collection[str]) -> list[str]:
+    """Return the detectors that have curves: those declared beforehand, then the paper's, then others."""
+    return detectors_in_order(sorted(detectors_in_order(names), key=lambda name: name not in declared)[:CURVES])
+
+
+def _left_out(
+    cell: pd.DataFrame, kept: Sequence[str], picked: Sequence[str], scored: Collection[str], drawn: Sequence[str]
+) -> str:
+    """Say what of a cell is not drawn, and why; nothing where all is."""
+    there = detectors_in_order(cell.loc[cell["method"].isin(picked), "detector"].dropna())
+    methods = {
+        f"a figure holds {MOST} methods: the two compared below, MADOD, then the highest AUROC here": [
+            name for name in kept if name not in picked
+        ],
+        "left no outputs": [name for name in methods_in_order(cell["method"]) if name not in kept],
+    }
+    detectors = {
+        f"curves are of {CURVES} detectors: those declared beforehand, then the paper's, then others by name": [
+            name for name in detectors_in_order(scored) if name not in drawn
+        ],
+        "of which the runs kept no scores": [name for name in there if name not in scored],
+    }
+    said = [
+        f"{words.listed([words.method(name) for name in names])} ({why})" for why, names in methods.items() if names
+    ]
+    said += [
+        f"the detector{'s' * (len(names) > 1)} {words.listed([words.detector(name).title for name in names])} ({why})"
+        for why, names in detectors.items()
+        if names
+    ]
+    return f" Not drawn: {'; '.join(said)}." if said else ""
+
+
+def _curves(shown: Mapping[str, Seen], names: Sequence[str]) -> Markup | None:
     drawn: dict[str, Markup] = {}
     areas: dict[str, Markup] = {}
-    for name in names[:3]:
+    for name in names:
         mine = {words.method(method): one for method, one in shown.items() if name in one.scores}
         unknown = next(iter(mine.values())).y < 0
         if unknown.all() or not unknown.any():
