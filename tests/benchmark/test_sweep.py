@@ -112,6 +112,21 @@ def test_states_are_told_from_the_folder(tmp_path):
     assert state(tmp_path / "done", (*DETECTORS, "knn")).kind == "left"  # a detector is missing
 
 
+def test_a_run_that_lacks_detectors_alone_is_told_from_one_that_is_to_be_trained(tmp_path, capsys):
+    plan = written(tmp_path, SHORT)
+    jobs = jobs_of(tmp_path)
+    looking = ["bench", "status", str(plan), "--runs", str(tmp_path / "runs")]
+    record(tmp_path / "runs" / jobs[0].folder, detectors=("msp",))
+    assert main(looking) == 0
+    assert capsys.readouterr().out == "0 done, 0 running, 0 failed, 2 left (1 of them lacks detectors only)\n"
+    assert main([*looking, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [runs[job.folder]["lacks"] for job in jobs] == [["energy"], []]
+    record(tmp_path / "runs" / jobs[1].folder, detectors=("msp",))
+    assert main(looking) == 0
+    assert capsys.readouterr().out.endswith("2 left (2 of them lack detectors only)\n")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -23,6 +23,8 @@ class State(NamedTuple):
     kind: Kind
     reason: str = ""
     beat: Beat | None = None
+    lacks: tuple[str, ...] = ()
+    """Detectors that a run which is trained, and left for their sake alone, does not have yet."""
 
 
 class Overview(NamedTuple):
@@ -40,8 +42,10 @@ class Overview(NamedTuple):
         return Counter(state.kind for state in self.states.values())
 
     def in_words(self) -> str:
-        """Say the counts in one line."""
-        return ", ".join(f"{self.counts[kind]} {kind}" for kind in KINDS)
+        """Say the counts in one line, and how many runs are left that need no training."""
+        lacking = sum(bool(state.lacks) for state in self.states.values())
+        said = f" ({lacking} of them lack{'s' * (lacking == 1)} detectors only)" if lacking else ""
+        return ", ".join(f"{self.counts[kind]} {kind}" for kind in KINDS) + said
 
 
 def overview(runs: Path, folders: Iterable[str], detectors: Iterable[str]) -> Overview:
@@ -53,7 +57,8 @@ def overview(runs: Path, folders: Iterable[str], detectors: Iterable[str]) -> Ov
 def state(folder: Path, detectors: Iterable[str]) -> State:
     """Tell how a run stands: done with all detectors, in the hands of a living process, failed, or left to do."""
     try:
-        if _complete(folder, detectors):
+        lacks = _lacking(folder, detectors)
+        if lacks == ():
             return State("done")
     except InputError as error:
         return State("failed", str(error))
@@ -62,19 +67,20 @@ def state(folder: Path, detectors: Iterable[str]) -> State:
         return State("running", beat=beat) if beat else State("left", "held by a process that gives no sign of life")
     if (folder / FAILURE).exists():
         return State("failed", failure(folder))
-    return State("left")
+    return State("left", lacks=lacks or ())
 
 
 def finished(folder: Path, detectors: Iterable[str]) -> bool:
     """Tell whether a run has its record, and every detector in it; a broken one is none."""
     with suppress(InputError):
-        return _complete(folder, detectors)
+        return _lacking(folder, detectors) == ()
     return False
 
 
-def _complete(folder: Path, detectors: Iterable[str]) -> bool:
+def _lacking(folder: Path, detectors: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the detectors that a finished run does not have; None where it is not finished."""
     facts = facts_of(folder)
-    return facts is not None and set(detectors) <= set(facts["thresholds"])
+    return None if facts is None else tuple(name for name in detectors if name not in facts["thresholds"])
 
 
 def facts_of(folder: Path) -> dict[str, Any] | None:

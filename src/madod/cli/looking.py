@@ -106,7 +106,10 @@ def status(arguments: Sequence[str]) -> int:
     agenda = agenda_of(how)
     seen = overview(how.runs, agenda.folders, agenda.detectors)
     if how.json:
-        states = {folder: {"state": state.kind, "reason": state.reason} for folder, state in seen.states.items()}
+        states = {
+            folder: {"state": state.kind, "reason": state.reason, "lacks": state.lacks}
+            for folder, state in seen.states.items()
+        }
         sys.stdout.write(
             json.dumps({"counts": {kind: seen.counts[kind] for kind in KINDS}, "runs": states}, indent=2) + "\n"
         )
