@@ -123,7 +123,7 @@ def test_nothing_is_said_to_be_left_out_where_all_is_drawn(tmp_path):
     facts = json.loads((rescored / "record.json").read_text())
     facts["metrics"]["knn"] = facts["metrics"]["msp"]
     (rescored / "record.json").write_text(json.dumps(facts))
-    assert "Not drawn: the detector knn (of which the runs kept no scores)." in str(
+    assert "Not drawn: the detector knn (of which the runs kept no scores;" in str(
         showcase(load_records(tmp_path), "madod")
     )
 
@@ -285,3 +285,6 @@ def test_a_plan_decides_what_is_shown_and_under_which_name(tmp_path, capsys):
     summary = (tmp_path / "out" / "tables" / "summary.txt").read_text(encoding="utf-8")
     assert "ours" in summary
     assert "MADOD" not in summary
+    plan.write_text("detectors = []")
+    assert main(arguments) == 2
+    assert f"{plan} has changed since its sweep in {runs} was started: madod bench run" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from madod.benchmark.select import Asked
 from madod.data.colored_mnist import ColoredMnist
 from madod.data.digits import Digits
 from madod.data.office_home import OfficeHome
@@ -18,9 +19,10 @@ from madod.errors import InputError
 from madod.report.bench_page import report_page
 from madod.report.forms import FORMS
 from madod.report.frame import load_records
+from madod.report.planned import of_dataset
 from madod.report.statistics import OFFICIAL, statistics
 from madod.report.table import MISSING, Entry, Row, Table, marked, signed
-from madod.report.tables import per_domain, render, summary
+from madod.report.tables import per_domain, render, summary, tables_of
 
 from .records import CELLS, measures, record, write, write_records
 
@@ -126,7 +128,7 @@ def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
     done = [(folder.name, "erm") for folder in tmp_path.iterdir()]
     asked = {("pacs", domain, method): 6 for domain in ("photo", "sketch") for method in ("erm", "madod")}
     asked |= {("pacs", "erewhon", "erm"): 6, ("vlcs", "SUN09", "erm"): 4}
-    runs = load_records(tmp_path, done, asked)
+    runs = load_records(tmp_path, done, Asked(asked))
     table = summary(runs)
     (row,) = (row for row in table.rows if row.names[0] == "MADOD")
     assert row.names == ("MADOD", "")
@@ -138,6 +140,28 @@ def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
     assert list(pacs.groups)[-1] == "erewhon"
     assert list(vlcs.groups) == ["SUN09"]
     assert "VLCS" not in render(runs, dataset="pacs")
+
+
+def test_a_detector_that_a_plan_asks_for_and_no_run_has_is_shown_as_missing(tmp_path):
+    write_records(tmp_path, algorithms=("erm",), detectors=("msp",))
+    done = [(folder.name, "erm") for folder in tmp_path.iterdir()]
+    asked = {("pacs", domain, method): 6 for domain in CELLS["pacs"][0] for method in ("erm", "madod")}
+    runs = load_records(tmp_path, done, Asked(asked, ("msp", "knn")))
+    (sketch,) = per_domain(runs)
+    for table, said in ((summary(runs), "0 of 24"), (sketch, "0 of 6")):
+        assert [row.names for row in table.rows[:3]] == [("ERM", "MSP"), ("ERM", "knn"), ("MADOD", "")]
+        assert [row.items[0] for row in table.rows[1:3]] == [said, said]
+    (table,) = tables_of(of_dataset(runs, "pacs"), "summary", detectors=["knn"])
+    assert [(*row.names, row.items[0]) for row in table.rows[:2]] == [
+        ("ERM", "knn", "0 of 24"),
+        ("MADOD", "", "0 of 24"),
+    ]
+    assert "ERM,knn," in render(runs, detectors=["knn"], form="csv")
+    said = "asked for, and no run was measured with it yet: knn"
+    assert said in render(runs, "significance")
+    assert said in render(runs, "significance", detectors=["knn"])
+    with pytest.raises(InputError, match="no run was measured with 'vim'"):
+        render(runs, detectors=["vim"])
 
 
 def test_ties_as_printed_share_their_mark():

@@ -89,6 +89,11 @@ def load_agenda(plan: Path, runs: Path) -> Agenda | None:
     return found if found.sha256 == checksum(plan) else None
 
 
+def swept(plan: Path, runs: Path) -> bool:
+    """Tell whether a sweep of a plan of this name, as it is now or was before, was started among the runs."""
+    return _file(runs, plan.stem).exists()
+
+
 def checksum(plan: Path) -> str:
     """Return the hash of a plan's file."""
     try:

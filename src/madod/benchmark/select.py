@@ -31,6 +31,14 @@ class Pick(NamedTuple):
     """How far below the oracle's pick that is."""
 
 
+class Asked(NamedTuple):
+    """What a plan compares."""
+
+    runs: Mapping[tuple[str, str, str], int]
+    """How many runs of one draw, by dataset, unseen domain and variant."""
+    detectors: tuple[str, ...] = ()
+
+
 def picks(agenda: Agenda, runs: Path) -> list[Pick]:
     """Return what every rule picks for every method and cell that has finished runs for it."""
     found = []
@@ -92,13 +100,14 @@ def picked(agenda: Agenda, runs: Path) -> list[tuple[str, str]]:
     ]
 
 
-def asked(agenda: Agenda) -> Counter[tuple[str, str, str]]:
-    """Return how many runs of one draw the plan compares, by dataset, unseen domain and variant."""
-    return Counter(
+def asked(agenda: Agenda) -> Asked:
+    """Return what the plan compares."""
+    runs = Counter(
         (Path(entry.cell.dataset).name, entry.cell.test_domain, entry.variant)
         for entry in agenda.entries
         if entry.fold is None and entry.draw == 0
     )
+    return Asked(runs, agenda.detectors)
 
 
 def trials_of(agenda: Agenda, runs: Path) -> dict[tuple[str, Cell], list[Trial]]:

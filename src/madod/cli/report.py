@@ -15,7 +15,7 @@ from madod.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from madod.report.planned import Asked
+    from madod.benchmark.select import Asked
 
 ABOUT = """Make a report of all finished runs below a folder.
 
@@ -81,10 +81,15 @@ def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
     """Return the runs that a plan's rule picked, with their names, and what it asks for; nothing without a plan."""
     if how.plan is None:
         return None, None
-    from madod.benchmark.agenda import load_agenda
+    from madod.benchmark.agenda import load_agenda, swept
     from madod.benchmark.select import asked, picked
 
     agenda = load_agenda(how.plan, how.runs)
+    if agenda is None and swept(how.plan, how.runs):
+        raise InputError(
+            f"{how.plan} has changed since its sweep in {how.runs} was started: madod bench run does what is new, and "
+            "adds detectors without training; then it can be reported"
+        )
     if agenda is None:
         raise InputError(f"no sweep of {how.plan}, as it is now, was started in {how.runs}: madod bench run starts one")
     return picked(agenda, how.runs), asked(agenda)

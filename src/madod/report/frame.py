@@ -11,9 +11,10 @@ import pandas as pd
 from madod.benchmark.agenda import FOLDS, INNER
 from madod.benchmark.claim import LOCK
 from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
+from madod.benchmark.select import Asked
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
-from madod.report.planned import Asked, with_asked
+from madod.report.planned import with_asked
 from madod.report.variants import named
 
 PLACE = ["dataset", "test_domain", "ood_classes"]
@@ -56,7 +57,7 @@ def load_records(
     named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
     warn_of_unmeasured(frame)
-    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or {})
+    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or Asked({}))
 
 
 def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:

@@ -142,7 +142,9 @@ def _left_out(
         f"curves are of {CURVES} detectors: those declared beforehand, then the paper's, then others by name": [
             name for name in detectors_in_order(scored) if name not in drawn
         ],
-        "of which the runs kept no scores": [name for name in there if name not in scored],
+        "of which the runs kept no scores; madod rescore adds them where there is a verdicts.safetensors": [
+            name for name in there if name not in scored
+        ],
     }
     said = [
         f"{words.listed([words.method(name) for name in names])} ({why})" for why, names in methods.items() if names

@@ -13,6 +13,7 @@ from madod.report import words
 from madod.report.frame import PLACE
 from madod.report.measured import with_rows_beside
 from madod.report.order import detectors_in_order, methods_in_order, standing_beside
+from madod.report.planned import detectors_asked
 from madod.report.table import MISSING, Row, Table, signed
 
 LEVEL = 0.95
@@ -89,7 +90,7 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequ
     methods = methods_in_order(right.columns)
     found: dict[tuple[str, str, str, str], Comparison] = {}
     there = detectors_in_order(frame["detector"].dropna())
-    compared = [name for name in there if name in (detectors or THREE)] or there
+    compared = [name for name in there if name in (detectors or THREE)] or ([] if detectors else there)
     pairs = ((metric, name) for metric in ("auroc", "aupr") for name in (*compared, *standing_beside(compared)))
     wide = {("accuracy", ""): right, **{pair: wide_cells(cells, *pair) for pair in pairs}}
     datasets = list(dict.fromkeys(right.index.get_level_values("dataset")))
@@ -108,6 +109,8 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequ
     notes: tuple[str, ...] = HOW if rows else (_nothing(reference, methods),)
     if left := [words.detector(name).title for name in there if name not in compared and not detectors]:
         notes += (f"not compared: {', '.join(left)}; bench table --shape significance --detector NAME ... does it",)
+    if due := [words.detector(name).title for name in detectors or detectors_asked(frame) if name not in there]:
+        notes += (f"asked for, and no run was measured with it yet: {', '.join(due)}",)
     title = f"{words.method(reference)} less the others, paired over cells"
     return Table(title, ("dataset", "against", "metric", "detector"), tuple(("", head) for head in heads), rows, notes)
 

@@ -15,7 +15,7 @@ from madod.report.frame import load_records
 from madod.report.measured import KEYS, base_rates, measured, paper_numbers
 from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
-from madod.report.planned import asked_in, of_dataset
+from madod.report.planned import asked_in, detectors_asked, detectors_due, of_dataset
 from madod.report.significance import REFERENCE, comparisons
 from madod.report.statistics import statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
@@ -55,7 +55,7 @@ def render(
         raise InputError(f"no run on {dataset!r}{nearest(dataset, there)}; there are runs on: {', '.join(there)}")
     refuse_method(frame, reference)
     frame = frame if dataset is None else of_dataset(frame, dataset)
-    there = detectors_in_order(frame["detector"].dropna())
+    there = detectors_in_order([*frame["detector"].dropna(), *detectors_asked(frame)])
     for name in detectors:
         if name not in there:
             seen = ", ".join(there) or "none"
@@ -94,7 +94,8 @@ def summary(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str]
     asked = asked_in(frame)
     heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
     found = measured(frame, detectors=detectors)
-    table = build("All unseen domains together", found, heads, base_rates(frame), asked, paper=paper)
+    due = detectors_due(frame, detectors)
+    table = build("All unseen domains together", found, heads, base_rates(frame), asked, due, paper=paper)
     return replace(table, notes=(*table.notes, *mixed(frame), *usual(frame)))
 
 
@@ -108,7 +109,8 @@ def per_domain(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[s
         heads = {(name, domain): domain for domain in in_order([*mine, *(k[1] for k in asked if k[0] == name)], name)}
         if heads:
             title = f"{words.dataset(name)}, by unseen domain"
-            tables.append(build(title, found[found["dataset"] == name], heads, rates, asked, paper=paper))
+            due = detectors_due(frame[frame["dataset"] == name], detectors)
+            tables.append(build(title, found[found["dataset"] == name], heads, rates, asked, due, paper=paper))
     return tables
 
 
@@ -131,6 +133,7 @@ def build(
     heads: Mapping[Group, str],
     rates: Mapping[Group, Rates] | None = None,
     asked: Counter[tuple[str, str, str]] | None = None,
+    due: Mapping[str, Sequence[str]] | None = None,
     *,
     paper: bool,
     digits: int = 1,
@@ -139,13 +142,14 @@ def build(
     """Lay measured numbers out under groups of columns, one for every dataset and domain in `heads`.
 
     `rates` are the base rates of our runs; without them the numbers are not from runs, and none are counted. A method
-    that was `asked` for and has no run yet has a row that says so.
+    that was `asked` for and has no run yet has a row that says so, and so has every detector that is `due` of a method.
     """
     wanted = Counter({key: runs for key, runs in (asked or {}).items() if key[:2] in heads})
     numbers = Numbers(found, digits, paper, wanted)
     rows = []
     for method in methods_in_order([*found["method"], *(key[2] for key in wanted)]):
-        for detector in detectors_in_order(found.loc[found["method"] == method, "detector"]) or [""]:
+        mine = found.loc[found["method"] == method, "detector"]
+        for detector in detectors_in_order([*mine, *(due or {}).get(method, ())]) or [""]:
             items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
             names = (words.method(method), words.detector(detector).title)
             rows.append(Row(names, tuple(items), rank_all or detector not in BESIDE))
