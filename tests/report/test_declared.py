@@ -1,5 +1,10 @@
+import json
+from pathlib import Path
+
 import pytest
 
+from madod.benchmark.agenda import Agenda, Cell, Entry
+from madod.benchmark.select import Asked
 from madod.errors import InputError
 from madod.report.declared import detector_of
 from madod.report.frame import load_records
@@ -8,6 +13,8 @@ from madod.report.tables import render, summary, tables_of
 
 from .records import write_records
 from .test_tables import entry
+
+RESULTS = Path(__file__).parents[2] / "results" / "pacs" / "main"
 
 
 @pytest.mark.parametrize(
@@ -36,9 +43,63 @@ def test_each_method_is_shown_and_compared_by_its_declared_detector(tmp_path, te
 def test_nothing_declared_is_nothing_shown_and_a_broken_file_is_named(tmp_path):
     write_records(tmp_path)
     assert "declared" not in render(tmp_path, "summary").partition("percent, mean")[0]
-    (tmp_path / "detector.json").write_text("[]")
-    with pytest.raises(InputError, match=r"detector\.json names no detectors"):
+    said = {
+        '["a"]': "names no detectors by method",
+        '{"erm"': "is not a whole JSON file",
+        '{"erm": ["energy"]}': "names no detector for 'erm'",
+        '{"erm": {"pacs": 3}}': "names no detector for 'erm' in 'pacs'",
+    }
+    for text, words in said.items():
+        (tmp_path / "detector.json").write_text(text)
+        with pytest.raises(InputError, match=f"detector.json {words}.*: write an object such as") as refused:
+            load_records(tmp_path)
+        assert "attribute" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"erm": "enrgy"}', "no detector 'enrgy' (did you mean 'energy'?); there are: "),
+        ('{"irm": {"vlcs": "enrgy"}}', "no detector 'enrgy' (did you mean 'energy'?); there are: "),
+        ('{"ermm": "energy"}', "no method 'ermm' (did you mean 'erm'?); there are: "),
+        ('{"ermm, CE only": "energy"}', "no method 'ermm, CE only'"),
+    ],
+)
+def test_a_declaration_of_what_there_is_not_is_refused(tmp_path, text, words):
+    write_records(tmp_path)
+    (tmp_path / "detector.json").write_text(text)
+    with pytest.raises(InputError) as refused:
         load_records(tmp_path)
+    assert str(refused.value).startswith(f"{tmp_path / 'detector.json'}: {words}")
+
+
+def test_a_declaration_for_a_place_that_nothing_knows_is_said(tmp_path, caplog):
+    write_records(tmp_path)
+    names = {
+        "pacs": "msp",
+        "pacs/photo": "msp",
+        "pacs/photo/preson": "msp",
+        "vlcs/SUN09": "msp",
+        "pacs/photo/dog": "msp",
+    }
+    (tmp_path / "detector.json").write_text(json.dumps({"madod": names, "without R_GI": "energy"}))
+    cell = Cell("data/pacs", "photo", ("dog",))
+    Agenda("other", "", "oracle", ("msp",), (Entry("without R_GI", cell, 0, 0, "x"),)).save(tmp_path)
+    (tmp_path / "sweeps" / "broken.json").write_text("{}")
+    load_records(tmp_path)
+    first, second = caplog.messages
+    assert "'pacs/photo/preson' (did you mean 'pacs/photo/person'?), which neither a run nor a plan" in first
+    assert "'vlcs/SUN09', which neither" in second
+    caplog.clear()
+    done = [(folder.name, "ours") for folder in tmp_path.iterdir() if folder.name.startswith("pacs-madod")]
+    (tmp_path / "detector.json").write_text('{"ours": {"vlcs/SUN09/dog": "msp"}}')
+    load_records(tmp_path, done, Asked({}, places=frozenset({"vlcs/SUN09/dog"})))
+    assert caplog.messages == []
+
+
+def test_what_was_declared_for_the_published_runs_is_known(caplog):
+    load_records(RESULTS)
+    assert caplog.messages == []
 
 
 def test_what_was_declared_is_shown_though_other_detectors_are_asked_for(tmp_path):
@@ -77,7 +138,7 @@ def test_a_detector_may_be_declared_for_a_place():
 
 def test_a_declared_detector_that_runs_were_not_measured_with_is_said(tmp_path, caplog):
     write_records(tmp_path, detectors=("msp", "energy"))
-    (tmp_path / "detector.json").write_text('{"madod": "enrgy", "erm": "energy"}')
-    assert set(load_records(tmp_path)["declared"]) == {"enrgy", "energy"}
+    (tmp_path / "detector.json").write_text('{"madod": "knn", "erm": "energy"}')
+    assert set(load_records(tmp_path)["declared"]) == {"knn", "energy"}
     (said,) = caplog.messages
-    assert said.startswith("detector.json declares 'enrgy' for 24 runs that were not measured with it")
+    assert said.startswith("detector.json declares 'knn' for 24 runs that were not measured with it")

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -77,16 +78,28 @@ class Agenda:
 
 def load_agenda(plan: Path, runs: Path) -> Agenda | None:
     """Return what the last sweep of this very plan wrote beside the runs, or nothing."""
-    file = _file(runs, plan.stem)
+    found = _read(_file(runs, plan.stem))
+    return found if found and found.sha256 == checksum(plan) else None
+
+
+def agendas(runs: Path) -> list[Agenda]:
+    """Return what sweeps wrote beside the runs, whatever has become of their plans; what is broken is passed over."""
+    found = []
+    for file in sorted((runs / SWEEPS).glob("*.json")):
+        with suppress(InputError):
+            found.append(_read(file))
+    return [agenda for agenda in found if agenda]
+
+
+def _read(file: Path) -> Agenda | None:
     try:
         facts = json.loads(file.read_text(encoding="utf-8"))
         entries = tuple(Entry(**entry | {"cell": _cell(entry["cell"])}) for entry in facts.pop("entries"))
-        found = Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
+        return Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} is not what a sweep left ({error}): delete it and start the sweep again") from error
-    return found if found.sha256 == checksum(plan) else None
 
 
 def swept(plan: Path, runs: Path) -> bool:

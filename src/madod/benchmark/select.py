@@ -37,6 +37,8 @@ class Asked(NamedTuple):
     runs: Mapping[tuple[str, str, str], int]
     """How many runs of one draw, by dataset, unseen domain and variant."""
     detectors: tuple[str, ...] = ()
+    places: frozenset[str] = frozenset()
+    """Its cells (`Cell.place`)."""
 
 
 def picks(agenda: Agenda, runs: Path) -> list[Pick]:
@@ -107,7 +109,7 @@ def asked(agenda: Agenda) -> Asked:
         for entry in agenda.entries
         if entry.fold is None and entry.draw == 0
     )
-    return Asked(runs, agenda.detectors)
+    return Asked(runs, agenda.detectors, frozenset(entry.cell.place for entry in agenda.entries))
 
 
 def trials_of(agenda: Agenda, runs: Path) -> dict[tuple[str, Cell], list[Trial]]:

@@ -1,6 +1,5 @@
 """The detector that was declared beforehand for each method: `detector.json` among the runs."""
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,10 +8,12 @@ from typing import Any
 import pandas as pd
 
 from madod.errors import InputError
+from madod.storage import read_json
 
 log = logging.getLogger(__name__)
 
 DECLARED = "detector.json"
+AS_IN = 'write an object such as {"madod": "ddu"}'
 Declared = dict[str, dict[str, str]]
 """Detectors by method or algorithm, "" for all others; then by DATASET, DATASET/DOMAIN or DATASET/DOMAIN/UNKNOWN,
 "" for everywhere else."""
@@ -28,17 +29,21 @@ def declared(runs: Path) -> Declared:
     file = runs / DECLARED
     if not file.exists():
         return {}
-    try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
-        return {"" if method == "detector" else method: _by_place(value) for method, value in facts.items()}
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"{file} names no detectors ({error}): write an object such as {{'madod': 'ddu'}}") from error
+    facts = read_json(file, "a whole JSON file", AS_IN)
+    if not isinstance(facts, Mapping):
+        raise InputError(f"{file} names no detectors by method: {AS_IN}")
+    found = {method: _by_place(value) for method, value in facts.items()}
+    for method, names in found.items():
+        for place, name in names.items():
+            if not isinstance(name, str):
+                where = f"{method!r} in {place!r}" if place else repr(method)
+                raise InputError(f"{file} names no detector for {where}: {AS_IN}")
+    return {"" if method == "detector" else method: names for method, names in found.items()}
 
 
-def _by_place(value: Any) -> dict[str, str]:
+def _by_place(value: Any) -> dict[str, Any]:
     value = value.get("detector", value) if isinstance(value, Mapping) else value
-    places = value if isinstance(value, Mapping) else {"": value}
-    return {place: name for place, name in places.items() if isinstance(name, str)}
+    return dict(value) if isinstance(value, Mapping) else {"": value}
 
 
 def detector_of(found: Declared, methods: Sequence[str], place: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_rec
 from madod.benchmark.select import Asked
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
+from madod.report.known import refuse_unknown
 from madod.report.planned import with_asked
 from madod.report.variants import named
 
@@ -53,11 +54,13 @@ def load_records(
         raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
     rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
+    asked = asked or Asked({})
     found = declared(runs)
+    refuse_unknown(found, frame, runs, asked)
     named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
     warn_of_unmeasured(frame)
-    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked or Asked({}))
+    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked)
 
 
 def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
