@@ -5,6 +5,7 @@ import shutil
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from madod.benchmark import work
 from madod.benchmark.claim import heartbeat
 from madod.benchmark.cluster import Cluster, Request, _bring, _name, _share
 from madod.benchmark.jobs import expand
-from madod.benchmark.messages import Places
+from madod.benchmark.messages import Ended, Places
 from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
@@ -61,6 +62,12 @@ def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray)
         assert not list(places.runs.rglob("token-*"))
     assert all((brought.runs / job.folder / "outputs.safetensors").exists() for job in jobs)
     assert not list(tmp_path.joinpath("cache").rglob("record.json"))  # nothing is left on the node
+    seen, late = jobs[0].folder, replace(jobs[0], detectors=(*jobs[0].detectors, "max_logit"))
+    engine = Cluster(brought, Request(), brought=True)
+    engine.submit(late)  # no node is asked
+    assert (engine.ended(0), engine.out) == ([Ended(seen, "done")], {})
+    engine.close()
+    assert "max_logit" in json.loads((brought.runs / seen / "record.json").read_text())["metrics"]
     stale = brought.cache / "brought" / engine.common / jobs[0].folder  # whoever had asked for it was killed
     shutil.copytree(brought.runs / jobs[0].folder, stale)
     Cluster(brought, Request(), brought=True).close()

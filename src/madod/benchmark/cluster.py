@@ -85,7 +85,13 @@ class Cluster:
         return min(by_cpu, int(there.get("GPU", 0) // self.request.gpus)) if self.request.gpus else by_cpu
 
     def submit(self, job: Job) -> None:
-        """Send a run to some node; where results are brought back, its folder is claimed here."""
+        """Send a run to some node; where results are brought back, its folder is claimed here.
+
+        One that is back and lacks detectors alone gets them here, where its outputs are: a node would train it anew.
+        """
+        if self.brought and (self.places.runs / job.folder / RECORD).exists():
+            self.at_once.append(perform(job, self.places))
+            return
         stack = ExitStack()
         if self.brought and stack.enter_context(claimed(self.places.runs / job.folder)) is None:
             self.at_once.append(Ended(job.folder, "busy"))
