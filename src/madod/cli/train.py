@@ -91,7 +91,7 @@ class Train:
     """Seed of the division into training and held-out images."""
     size: Annotated[int | None, left_open("PIXELS")] = None
     """Side of the square that pictures are squeezed to; 224 in known datasets of photographs. In a folder 32 where the
-    shorter sides are at most 48 px in the middle; else 64 from scratch, and for a pretrained network 96 on a CPU, up to
+    median shorter side is at most 48 px; else 64 from scratch, and for a pretrained network 96 on a CPU, up to
     224 on a GPU."""
     skip_bad: Switch = False
     """Leave out files that cannot be read instead of stopping."""

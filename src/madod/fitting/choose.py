@@ -134,9 +134,7 @@ def _reasons(choice: Choice, wishes: Wishes, side: float, gpu: bool) -> list[str
     """Say of everything that was chosen what and why."""
     where, said = "a GPU" if gpu else "a CPU", []
     if wishes.size is None:
-        said.append(
-            f"size {choice.size} px (--size): shorter sides are {side:.0f} px in the middle, and this is {where}"
-        )
+        said.append(f"size {choice.size} px (--size): the median shorter side is {side:.0f} px, and this is {where}")
     if wishes.backbone is None and choice.backbone == PRETRAINED:
         said.append(f"backbone {PRETRAINED} (--backbone), pretrained on ImageNet: its package is installed")
     elif wishes.backbone is None and choice.backbone == "small_cnn":

@@ -93,7 +93,7 @@ class Survey:
         yield "files: " + first_few([f"{count:,} {kind}" for kind, count in self.kinds.most_common()], 6)
         if self.sides:
             low, high = self.sides[0], self.sides[-1]
-            yield f"shorter sides: {low} to {high} px, {self.side:.0f} in the middle"
+            yield f"shorter sides: {low} to {high} px, median {self.side:.0f}"
 
 
 def survey(
