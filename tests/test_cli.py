@@ -120,6 +120,8 @@ def test_lists_hold_what_the_readme_promises(capsys):
         (["trian"], "there is no verb 'trian' (did you mean 'train'?)"),
         (["train", "digits", "--out", "x", "--ood-class"], "--ood-class is without a value; madod train --help"),
         (["train", "digits", "--ood-class", "--out", "x"], "--ood-class is without a value; madod train --help"),
+        (["train", "digits", "--ood_class", "--out", "x"], "--ood_class is without a value; madod train --help"),
+        (["rescore", "--detectors", "--ship"], "there is no option --detectors; madod rescore --help"),
         (["report"], "missing: RUNS Folder of finished runs, of any depth; and --out DIR Folder for the report;"),
         (["bench"], "say what to do with the plan: madod bench run, status, select or table;"),
         (["xyzzy"], "there is no verb 'xyzzy'; there are: demo, "),
@@ -367,6 +369,12 @@ def test_help_shows_no_default_where_a_rule_chooses(verb, capsys):
     said = capsys.readouterr().out
     assert "None" not in said
     assert "(default: )" not in said
+
+
+def test_help_is_given_behind_an_option_without_a_value(capsys):
+    with pytest.raises(SystemExit):
+        main(["train", "digits", "--ood-class", "--help"])
+    assert "usage: madod train" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("width", ["60", "80", "110"])

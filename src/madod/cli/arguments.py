@@ -47,7 +47,8 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
         from madod.cli.helping import let_flow
 
         let_flow(form)
-    _refuse_bare(form, arguments, verb)
+    else:
+        _refuse_bare(form, arguments, verb)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -92,8 +93,10 @@ def _dashed(arguments: Sequence[str], known: Mapping[str, Any]) -> str:
 
 
 def _options(form: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the options of a dataclass and of those inside it, with their types."""
+    """Yield the options of a dataclass and of those inside it, with their types; what goes by its place is none."""
     for field in fields(form):
+        if tyro.conf.Positional in getattr(field.type, "__metadata__", ()):
+            continue
         inside = field.type if isinstance(field.type, type) and is_dataclass(field.type) else None
         yield from _options(inside) if inside else ((f"--{field.name.replace('_', '-')}", field.type),)
 
@@ -108,7 +111,7 @@ def _refuse_bare(form: Any, arguments: Sequence[str], verb: str) -> None:
     """Refuse an option that takes one word or more and has none: the parser would take it for not given."""
     kinds = {option: get_origin(getattr(kind, "__origin__", kind)) for option, kind in _options(form)}
     for option, word in pairwise([*arguments, "--"]):
-        if kinds.get(option) is tuple and word.startswith("--"):
+        if kinds.get(option.replace("_", "-")) is tuple and word.startswith("--"):
             raise InputError(f"{option} is without a value; madod {verb} --help says what there is")
 
 
