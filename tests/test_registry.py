@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from madod.detectors.base import DETECTORS
 from madod.errors import InputError
 from madod.predict import load
 from madod.registry import Registry
-from tests.predict.toy import toy_model
+from tests.predict.toy import files, toy_model
 
 everything = pytest.mark.parametrize("registry", [ALGORITHMS, DETECTORS, DATASETS], ids=lambda registry: registry.kind)
 
@@ -175,7 +176,7 @@ class Suspicion(MSP):
 def plugin(tmp_path, monkeypatch):
     """A module outside the package that registers a method and a detector."""
     (tmp_path / "an_outsider.py").write_text(PLUGIN, encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv(module.PLUGINS, " an_outsider ,")
 
 
@@ -197,7 +198,39 @@ def test_a_plugin_that_is_not_there_is_named(name, monkeypatch, registry):
         list(registry)
 
 
-def test_a_plugin_reaches_workers_and_saved_models(plugin, tmp_path):
+def test_what_other_libraries_register_in_a_plugin_is_no_concern_of_ours(plugin, tmp_path, monkeypatch, registry):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    foreign = "# coding: latin-1\n@HOOKS.register(name='caf\xe9')\nclass Hook: ...\n"
+    (tmp_path / "an_outsider.py").write_text(foreign + PLUGIN, encoding="latin-1")
+    assert "suspicion" in registry
+
+
+@pytest.mark.parametrize("text", ["from an_outsider import Outsider\n", ""])
+def test_a_plugin_without_a_class_of_its_own_is_refused(plugin, tmp_path, monkeypatch, registry, text):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "a_front.py").write_text(text)
+    monkeypatch.setenv(module.PLUGINS, "a_front")
+    with pytest.raises(InputError, match=r"MADOD_PLUGINS names 'a_front', but .*a_front.py registers no class: name"):
+        list(registry)
+
+
+def test_a_plugin_that_is_no_text_is_named(plugin, tmp_path, monkeypatch, registry):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "an_outsider.py").write_bytes(b"x = '\xe9'\n")
+    with pytest.raises(InputError, match=r"an_outsider.py, line 1, is no Python: "):
+        list(registry)
+
+
+@pytest.fixture
+def outsiders_model(tmp_path):
+    """The folder of a model whose method is not madod's own."""
+    model = toy_model()
+    model.card = replace(model.card, algorithm="outsider")
+    model.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_plugin_reaches_workers_and_saved_models(outsiders_model, plugin, tmp_path):
     """The verbs are processes of their own, and so are the workers of a sweep."""
 
     def madod(*words: str) -> subprocess.CompletedProcess[str]:
@@ -215,11 +248,11 @@ def test_a_plugin_reaches_workers_and_saved_models(plugin, tmp_path):
     assert "outsider" not in madod("list", "detectors").stdout
     [record] = (tmp_path / "runs").glob("*/record.json")
     assert "suspicion" in record.read_text(encoding="utf-8")
+    [picture] = files(tmp_path / "pictures", 1)
+    answered = madod("predict", str(outsiders_model), str(picture), "--quiet")
+    assert answered.returncode == 0, answered.stderr
 
 
-def test_a_model_of_a_method_that_is_not_there_says_what_to_do(tmp_path):
-    model = toy_model()
-    model.card = replace(model.card, algorithm="outsider")
-    model.save(tmp_path)
+def test_a_model_of_a_method_that_is_not_there_says_what_to_do(outsiders_model):
     with pytest.raises(InputError, match="has the algorithm 'outsider', which is not madod's own: import the module"):
-        load(tmp_path)
+        load(outsiders_model)

@@ -65,14 +65,21 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def _of_package(self) -> Iterator[tuple[str, Entry]]:
         folder = Path(__file__).parent.joinpath(*self.package.split(".")[1:])
         for file in sorted(folder.glob("*.py")):
-            for _, name, entry in _registrations(file, f"{self.package}.{file.stem}"):
-                yield name, entry
+            for _, mark, entry in _registrations(file, f"{self.package}.{file.stem}"):
+                yield _name(mark, file), entry
 
     def _of_plugins(self) -> Iterator[tuple[str, Entry]]:
         for module in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
-            for registry, name, entry in _registrations(_source(module), module):
+            file = _source(module)
+            found = list(_registrations(file, module))
+            if not found:
+                raise InputError(
+                    f"{PLUGINS} names {module!r}, but {file} registers no class: name the module that a class with its "
+                    "decorator is written in"
+                )
+            for registry, mark, entry in found:
                 if registry == f"{self.kind}s".upper():
-                    yield name, entry
+                    yield _name(mark, file), entry
 
     def _refuse_another(self, name: str, cls: type[T]) -> None:
         mine = cls.__qualname__, _file(cls)
@@ -130,8 +137,8 @@ def _source(module: str) -> Path:
     return Path(found.origin)
 
 
-def _registrations(file: Path, module: str) -> Iterator[tuple[str, str, Entry]]:
-    """Yield the registry's variable, the name and the class of everything that a file registers."""
+def _registrations(file: Path, module: str) -> Iterator[tuple[str, ast.Call, Entry]]:
+    """Yield the registry's variable, the decorator and the class of everything that a file registers."""
     for node in _parsed(file).body:
         if not isinstance(node, ast.ClassDef):
             continue
@@ -139,15 +146,16 @@ def _registrations(file: Path, module: str) -> Iterator[tuple[str, str, Entry]]:
             if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Attribute) and mark.func.attr == "register":
                 summary = (ast.get_docstring(node) or "").split("\n")[0]
                 entry = Entry(module, node.name, summary, str(file))
-                yield ast.unparse(mark.func.value).split(".")[-1], _name(mark, file), entry
+                yield ast.unparse(mark.func.value).split(".")[-1], mark, entry
 
 
 def _parsed(file: Path) -> ast.Module:
     """Return a file's text as code, or say where it is none: one such file is in everybody's way."""
     try:
-        return ast.parse(file.read_text(encoding="utf-8"))
+        return ast.parse(file.read_bytes())  # which says itself what letters are written in
     except SyntaxError as error:
-        raise InputError(f"{file}, line {error.lineno}, is no Python: {error.msg}") from error
+        where = f", line {error.lineno}," if error.lineno else ""
+        raise InputError(f"{file}{where} is no Python: {error.msg}") from error
 
 
 def _name(mark: ast.Call, file: Path) -> str:
