@@ -90,6 +90,20 @@ def test_files_that_are_open_the_wrong_way(model, tmp_path):
         model.predict(closed)
 
 
+class Odd:
+    """A file that has something of its own to say."""
+
+    def __init__(self, content: object) -> None:
+        self.read = lambda: content
+
+
+def test_files_that_give_something_else_than_bytes(model, tmp_path):
+    content = files(tmp_path, 1)[0].read_bytes()
+    assert said(model.predict([Odd(bytearray(content))])) == said(model.predict([content]))
+    with pytest.raises(BadImage, match="reading its file gives ndarray, not bytes; give its content instead"):
+        model.predict(Odd(np.zeros((3, 16, 16))))
+
+
 def test_a_tensor_with_a_gradient_is_a_picture_like_others(model, recwarn):
     pixels = torch.rand(3, 16, 16)
     assert said(model.predict(pixels.clone().requires_grad_())) == said(model.predict(pixels))

@@ -88,9 +88,11 @@ def _content(file: Any, name: str) -> bytes:
         content = ""
     except (OSError, ValueError) as error:  # ValueError: it is closed
         raise BadImage(name, f"its file cannot be read: {error}") from error
-    if not isinstance(content, bytes):
+    if isinstance(content, str):
         raise BadImage(name, 'its file is open as text; open it with "rb"')
-    return content
+    if not isinstance(content, Content):
+        raise BadImage(name, f"reading its file gives {type(content).__name__}, not bytes; give its content instead")
+    return bytes(content)
 
 
 def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
