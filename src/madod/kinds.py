@@ -48,6 +48,8 @@ def _as(hint: Any, value: Any) -> Any:
         return {key: _as(inside[1], item) for key, item in value.items()}
     if hint is Any or type(value) is hint:
         return value
+    if hint is str and isinstance(value, str):  # numpy's texts, and those of enumerations
+        return str.__str__(value)
     number = {int: Integral, float: Real}.get(hint)
     if number and isinstance(value, number) and not isinstance(value, bool):
         with suppress(OverflowError):  # a whole number of hundreds of digits is no float

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -31,6 +32,8 @@ from madod.progress import silent
         ({"test_domain": 0}, ("test_domain cannot be 0: it has to be a text",)),
         ({"ood_classes": "fox"}, ("ood_classes cannot be 'fox': it has to be a list of texts",)),
         ({"ood_classes": [4]}, ("ood_classes cannot be (4,): it has to be a list of texts",)),
+        ({"ood_classes": None}, ("ood_classes cannot be None: it has to be a list of texts",)),
+        ({"ood_classes": np.array(["fox"]), "algorithm": np.str_("mado")}, ("no algorithm 'mado'", "'madod'")),
         ({"algorithm": "mado"}, ("no algorithm 'mado'", "'madod'")),
         ({"detector": "own"}, ("madod has no unknown score of its own", "such as energy")),
         ({"steps": 0}, ("steps cannot be 0", "1 or more")),

@@ -124,11 +124,11 @@ def fit(
     (('cat', 'dog'), ('day',), 'energy')
     """
     where = device_named(device)
-    taken("algorithm", str, algorithm)
+    algorithm = taken("algorithm", str, algorithm)
     words = {"test_domain": test_domain, "detector": detector, "backbone": backbone, "precision": precision}
-    for name, word in words.items():
-        taken(name, str | None, word)
-    hidden = taken("ood_classes", tuple[str, ...], ood_classes if isinstance(ood_classes, str) else tuple(ood_classes))
+    test_domain, detector, backbone, precision = (taken(name, str | None, word) for name, word in words.items())
+    several = isinstance(ood_classes, Iterable) and not isinstance(ood_classes, str)
+    hidden = taken("ood_classes", tuple[str, ...], tuple(ood_classes) if several else ood_classes)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
     size, steps = taken("size", int | None, size), taken("steps", int | None, steps)
