@@ -114,10 +114,12 @@ def test_the_same_letters_stored_differently_are_one_class(tmp_path, cache):
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="this system has no such names")
-def test_a_name_that_is_no_text_is_refused(root, cache):
-    (root / "photo" / "cat").rename(os.fsdecode(os.fsencode(root / "photo") + b"/\xff"))
+@pytest.mark.parametrize("place", ["photo/cat", "photo", "."])
+def test_a_name_that_is_no_text_is_refused(root, cache, place):
+    renamed = os.fsdecode(os.fsencode((root / place).parent) + b"/\xff")
+    (root / place).rename(renamed)
     with pytest.raises(InputError, match="is not valid text: rename it"):
-        Folder(root, size=32, cache=cache)
+        Folder(renamed if place == "." else root, size=32, cache=cache)
 
 
 def test_what_systems_leave_behind_is_ignored(root, cache, caplog):

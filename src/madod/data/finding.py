@@ -125,11 +125,16 @@ def _place(folder: Path) -> tuple[int, int]:
 
 def folder_name(folder: Path) -> str:
     """Return the name with accents composed, since systems differ in how they store the same letters."""
+    refuse_name(folder)
+    return unicodedata.normalize("NFC", folder.name)
+
+
+def refuse_name(folder: Path) -> None:
+    """Refuse a folder whose name is no text, since no record can hold it."""
     try:
         folder.name.encode()
     except UnicodeEncodeError:
         raise InputError(f"the folder name {str(folder)!r} is not valid text: rename it") from None
-    return unicodedata.normalize("NFC", folder.name)
 
 
 def _nothing_found(root: Path, others: Counter[str], layout: str) -> str:

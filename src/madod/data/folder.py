@@ -9,7 +9,7 @@ import torch
 
 from madod.data.base import DATASETS, Domain, DomainDataset
 from madod.data.cache import Counted, decoded
-from madod.data.finding import LabelledFile, find_pictures
+from madod.data.finding import LabelledFile, find_pictures, refuse_name
 from madod.data.images import BadImage
 from madod.data.order import missing, refuse_deeper, refuse_twins, require_two
 from madod.errors import InputError
@@ -22,7 +22,9 @@ MIN_SIZE, MAX_SIZE = 8, 2048
 
 def recorded_as(folder: Path) -> str:
     """Return what records call a folder of pictures: its own name, wherever it lies and however it was reached."""
-    return folder.resolve().name
+    there = folder.resolve()
+    refuse_name(there)
+    return there.name
 
 
 @DATASETS.register("folder")
