@@ -85,7 +85,8 @@ def test_a_declaration_for_a_place_that_nothing_knows_is_said(tmp_path, caplog):
     (tmp_path / "detector.json").write_text(json.dumps({"madod": names, "without R_GI": "energy"}))
     cell = Cell("data/pacs", "photo", ("dog",))
     Agenda("other", "", "oracle", ("msp",), (Entry("without R_GI", cell, 0, 0, "x"),)).save(tmp_path)
-    (tmp_path / "sweeps" / "broken.json").write_text("{}")
+    for name, content in {"broken": "{}", "foreign": '"x"', "empty": ""}.items():
+        (tmp_path / "sweeps" / f"{name}.json").write_text(content)
     load_records(tmp_path)
     first, second = caplog.messages
     assert "'pacs/photo/preson' (did you mean 'pacs/photo/person'?), which neither a run nor a plan" in first

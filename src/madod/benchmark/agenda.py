@@ -98,7 +98,7 @@ def _read(file: Path) -> Agenda | None:
         return Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file} is not what a sweep left ({error}): delete it and start the sweep again") from error
 
 
