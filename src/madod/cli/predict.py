@@ -3,8 +3,8 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -58,48 +58,67 @@ def main(arguments: Sequence[str]) -> int:
     how = parse(Predict, arguments, "predict", ABOUT)
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")
-    bad: list[InputError] = []
-    files = pictures(how.paths, bad)
+    tally = Tally()
+    files = pictures(how.paths, tally.bad)
     chosen = shown_by(how.gallery)
     model = how.loaded(how.device, how.paths)
-    from madod.data.depth import SAMPLE, nearly_black
-    from madod.data.images import BadImage
-
     first = next(files, None)
     if first is None:
-        raise bad[0] if bad else InputError("standard input lists no pictures: give it their names, one a line")
-    done = flagged = 0
-    seen: list[Path] = []
+        nothing = InputError("standard input lists no pictures: give it their names, one a line")
+        raise tally.bad[0] if tally.bad else nothing
     report = counted(how.quiet)
     for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
         sys.stdout.write(line(COLUMNS, how.format))
     for answer in model.predict_iter(chain([first], files)):
-        if isinstance(answer, BadImage):
-            bad.append(answer)
+        if isinstance(answer, InputError):
+            tally.bad.append(answer)
         else:
             sys.stdout.write(written(answer, how.format))
-            done += 1
-            seen += [Path(str(answer.path))] * (done <= SAMPLE)
-            flagged += answer.unknown
+            tally.count(answer)
             if chosen is not None:
                 chosen.add(answer)
-        report(done + len(bad))
+        report(tally.done + len(tally.bad))
     sys.stdout.flush()
-    for each in bad:
-        sys.stderr.write(f"madod: {escaped(str(each))}\n")
-    if not how.quiet and done:
-        sys.stderr.write(f"madod: {summary(model, flagged, done)}\n")
-        sys.stderr.writelines(f"madod: {said}\n" for said in nearly_black(seen))
-    if bad:
-        rest = "; the others are done" if done else ""
-        whole = all(isinstance(each, BadImage) for each in bad)  # a folder is none of so many pictures
-        what = f"{len(bad)} of {done + len(bad)} pictures" if whole else "what is listed above"
-        sys.stderr.write(f"madod: {what} could not be read{rest}\n")
+    sys.stderr.writelines(f"madod: {said}\n" for said in tally.told(model, quiet=how.quiet))
     if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
         chosen.write(how.gallery, model, how.model)
-    return 1 if bad else 0
+    return 1 if tally.bad else 0
+
+
+@dataclass
+class Tally:
+    """What has become of the pictures so far."""
+
+    bad: list[InputError] = field(default_factory=list)
+    done: int = 0
+    flagged: int = 0
+    first: list[Path] = field(default_factory=list)
+    """Some that were read, to look at once more."""
+
+    def count(self, answer: "Prediction") -> None:
+        """Take in a picture that was read."""
+        from madod.data.depth import SAMPLE
+
+        if self.done < SAMPLE:
+            self.first.append(Path(str(answer.path)))
+        self.done += 1
+        self.flagged += answer.unknown
+
+    def told(self, model: "Model", *, quiet: bool) -> Iterator[str]:
+        """Yield what could not be read, and what else a person should know in the end."""
+        from madod.data.depth import nearly_black
+        from madod.data.images import BadImage
+
+        yield from (escaped(str(each)) for each in self.bad)
+        if self.done and not quiet:
+            yield summary(model, self.flagged, self.done)
+            yield from nearly_black(self.first)
+        if self.bad:
+            pictures = all(isinstance(each, BadImage) for each in self.bad)  # a folder is none of so many
+            what = f"{len(self.bad)} of {self.done + len(self.bad)} pictures" if pictures else "what is listed above"
+            yield f"{what} could not be read{'; the others are done' if self.done else ''}"
 
 
 def summary(model: "Model", flagged: int, done: int) -> str:
