@@ -3,6 +3,7 @@
 import io
 import itertools
 import threading
+import zipfile
 
 import numpy as np
 import pytest
@@ -88,6 +89,8 @@ def test_files_that_are_open_the_wrong_way(model, tmp_path):
         model.predict(io.StringIO("x"))
     with pytest.raises(BadImage, match=r"its file cannot be read: .*closed"):
         model.predict(closed)
+    with zipfile.ZipFile(io.BytesIO(), "w") as packed, pytest.raises(BadImage, match="its file cannot be read: "):
+        model.predict(packed)
 
 
 class Odd:

@@ -86,7 +86,7 @@ def _content(file: Any, name: str) -> bytes:
         content = file.read()
     except UnicodeDecodeError:
         content = ""
-    except (OSError, ValueError) as error:  # ValueError: it is closed
+    except (OSError, ValueError, TypeError) as error:  # it is closed, or wants to be told what to read
         raise BadImage(name, f"its file cannot be read: {error}") from error
     if isinstance(content, str):
         raise BadImage(name, 'its file is open as text; open it with "rb"')
