@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from madod.errors import InputError, nearest
 
 KINDS: dict[Any, str] = {str: "a text in quotes", int: "a whole number", float: "a number", bool: "true or false"}
 PLURAL: dict[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
+
+F = TypeVar("F")
 
 
 class Misfit(ValueError):  # noqa: N818  # caught where its field is known
@@ -29,6 +31,12 @@ def taken(name: str, hint: Any, value: Any) -> Any:
         return _as(hint, value)
     except Misfit:
         raise InputError(f"{name} cannot be {value!r}{_near(hint, value)}: it has to be {kind(hint)}") from None
+
+
+def filled(form: type[F], **given: Any) -> F:
+    """Return a dataclass with these values, each as its field wants it."""
+    fields: dict[str, Any] = get_type_hints(form)
+    return form(**{name: taken(name, fields[name], value) for name, value in given.items()})
 
 
 def _as(hint: Any, value: Any) -> Any:

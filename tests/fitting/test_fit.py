@@ -29,6 +29,8 @@ from madod.progress import silent
         ({"hparams": {"lr": 10**400}}, ("lr cannot be 1000", "it has to be a number")),
         ({"algorithm": None}, ("algorithm cannot be None: it has to be a text",)),
         ({"backbone": 18}, ("backbone cannot be 18: it has to be a text",)),
+        ({"pretrained": 3}, ("pretrained cannot be 3: it has to be a text",)),
+        ({"pretrained": Path("nowhere.pth")}, ("nowhere.pth",)),
         ({"test_domain": 0}, ("test_domain cannot be 0: it has to be a text",)),
         ({"ood_classes": "fox"}, ("ood_classes cannot be 'fox': it has to be a list of texts",)),
         ({"ood_classes": [4]}, ("ood_classes cannot be (4,): it has to be a list of texts",)),

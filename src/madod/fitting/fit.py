@@ -23,7 +23,7 @@ from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
 from madod.fitting.prepare import Ready, prepare
 from madod.fitting.strangers import Strangers, scored
-from madod.kinds import taken
+from madod.kinds import filled, taken
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
@@ -96,7 +96,7 @@ def fit(
     detector: str | None = None,
     size: int | None = None,
     backbone: str | None = None,
-    pretrained: str | None = None,
+    pretrained: Path | str | None = None,
     steps: int | None = None,
     translate: str | None = None,
     translate_steps: int | None = None,
@@ -124,26 +124,22 @@ def fit(
     (('cat', 'dog'), ('day',), 'energy')
     """
     where = device_named(device)
-    algorithm = taken("algorithm", str, algorithm)
-    words = {"test_domain": test_domain, "detector": detector, "backbone": backbone, "precision": precision}
-    test_domain, detector, backbone, precision = (taken(name, str | None, word) for name, word in words.items())
-    several = isinstance(ood_classes, Iterable) and not isinstance(ood_classes, str)
-    hidden = taken("ood_classes", tuple[str, ...], tuple(ood_classes) if several else ood_classes)
+    algorithm, detector = taken("algorithm", str, algorithm), taken("detector", str | None, detector)
+    seed, split_seed = taken("seed", int, seed), taken("split_seed", int, split_seed)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
-    size, steps = taken("size", int | None, size), taken("steps", int | None, steps)
-    translate_steps = taken("translate_steps", int | None, translate_steps)
-    seed, split_seed = taken("seed", int, seed), taken("split_seed", int, split_seed)
+    several = isinstance(ood_classes, Iterable) and not isinstance(ood_classes, str)
+    wishes = filled(
+        Wishes, size=size, backbone=backbone, steps=steps, translate=translate, translate_steps=translate_steps,
+        pretrained=str(pretrained) if isinstance(pretrained, Path) else pretrained, check=check, precision=precision,
+        test_domain=test_domain, ood_classes=tuple(ood_classes) if several else ood_classes,
+    )  # fmt: skip
     one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[algorithm].Config)))
     own = folder if isinstance(folder, Path) else None  # "digits" is the dataset, Path("digits") the folder
     ready = prepare(
         "folder" if own else str(folder),
-        Opening(own, size, skip_bad, Path(cache) if cache else None),
-        Wishes(
-            size=size, backbone=backbone, pretrained=pretrained, steps=steps, translate=translate,
-            translate_steps=translate_steps, check=check, precision=precision, test_domain=test_domain,
-            ood_classes=hidden,
-        ),
+        Opening(own, wishes.size, skip_bad, Path(cache) if cache else None),
+        wishes,
         algorithm=algorithm,
         hparams=lambda choice: with_presets(
             algorithm, {**choice.preset, **(hparams or {})}, pretrained=choice.pretrained != "none"
@@ -154,7 +150,7 @@ def fit(
         device=where,
         out=None if out is None else Path(out),
         progress=progress,
-    )  # fmt: skip
+    )
     with tempfile.TemporaryDirectory() if out is None else nullcontext(out) as home:
         carry_out(ready, out=Path(home), waive_gate=waive_gate, progress=progress)
         return load(home)
