@@ -19,7 +19,7 @@ from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.compute import PLAIN
 from madod.models.optimizers import adam
-from madod.models.recorded import Recorded
+from madod.models.recorded import Recorded, forget
 from madod.registry import Registry
 from madod.search import Above, AtLeast, Between, LogUniform, bounds
 from madod.tasks import Transform, minibatches
@@ -80,6 +80,8 @@ class Algorithm(nn.Module, ABC):
     """Whether all steps do the same on a GPU, so that one can be recorded (`madod.models.recorded`): `objective`
     then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step. A class says it
     for itself: those that inherit from it may do more."""
+    record_plain: ClassVar[bool] = False
+    """Whether steps are recorded even where they are not compiled: their many kernels take less than a start."""
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -159,7 +161,7 @@ class Algorithm(nn.Module, ABC):
         """Take one step down the objective and return its terms, detached, still on the device."""
         rate = self.rate
         if any(group["lr"] != rate for group in self.optimizer.param_groups):
-            vars(self).pop("_recorded", None)  # a recording knows one rate
+            forget(self)  # a recording knows one rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         terms = self._recorded(self._descend, batch) if self.records else self._descend(batch)
@@ -176,12 +178,12 @@ class Algorithm(nn.Module, ABC):
 
     @property
     def records(self) -> bool:
-        """Whether steps are recorded: in compiled code on a GPU, where the class says of itself that they can be.
+        """Whether steps are recorded: on a GPU, where the class says of itself that they can be, and mostly compiled.
 
-        Kernels that are not compiled take longer than their start, and a recording of them much memory.
+        Kernels that are not compiled mostly take longer than their start, and a recording of them much memory.
         """
-        compiled = getattr(self.net, "compute", PLAIN).compiled and self.rng.device.type == "cuda"
-        return compiled and "recordable" in vars(type(self)) and self.recordable
+        pays = self.record_plain or getattr(self.net, "compute", PLAIN).compiled
+        return pays and self.rng.device.type == "cuda" and "recordable" in vars(type(self)) and self.recordable
 
     @cached_property
     def _recorded(self) -> Recorded:

@@ -34,6 +34,7 @@ class CoralConfig(AlignmentConfig):
 class CORAL(AlignedFeatures):
     """Risk plus the difference of the features' means and covariances between source domains [Sun & Saenko 2016]."""
 
+    recordable = True
     Config = CoralConfig
     config: CoralConfig
     distance = staticmethod(coral)

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
+from madod.models.recorded import forget
 from madod.search import AtLeast, LogUniform
 from madod.tasks import Batch
 
@@ -41,6 +42,7 @@ class IRM(Algorithm):
     """Risk plus a penalty on how much rescaling the logits would help each domain alone [Arjovsky et al. 2019]."""
 
     compile_from = 4000
+    recordable = True
     Config = IrmConfig
     config: IrmConfig
 
@@ -56,4 +58,5 @@ class IRM(Algorithm):
         """Take one step; Adam forgets its moments when the penalty's weight jumps."""
         if self.step == self.config.anneal:
             self.optimizer.state.clear()
+            forget(self)
         return super().update(batch)

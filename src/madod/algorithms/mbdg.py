@@ -39,6 +39,7 @@ class MBDG(Algorithm):
     """Risk under a constraint of invariance to the generator G, primal and dual steps in turns [Robey et al. 2021]."""
 
     compile_from = 1500
+    recordable = True
     Config = MbdgConfig
     config: MbdgConfig
     dual: Tensor

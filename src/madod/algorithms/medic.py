@@ -93,6 +93,7 @@ class PairedClassifier(Classifier):
 class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
+    recordable = record_plain = True  # differentiated twice, a pass of few images is thousands of small kernels
     falls = (0.8,)
     own_score = True
     Config = MedicConfig

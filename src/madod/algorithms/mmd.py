@@ -9,4 +9,5 @@ from madod.equations import mmd
 class MMD(AlignedFeatures):
     """Risk plus the maximum mean discrepancy between the features of source domains [Li et al. 2018]."""
 
+    recordable = True
     distance = staticmethod(mmd)

@@ -76,7 +76,7 @@ class Recorded:
 
 
 def forget(learner: nn.Module) -> None:
-    """Give back the memory that a learner's recorded step keeps to itself: it takes no more steps."""
+    """Give back the memory that a learner's recorded step keeps to itself: it takes no more steps, or other ones."""
     vars(learner).pop("_recorded", None)
     learner.zero_grad(set_to_none=True)  # gradients lie in that memory
 
