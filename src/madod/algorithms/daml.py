@@ -88,8 +88,12 @@ class DAML(Algorithm):
         """L = L_train(theta) + L_meta(theta'), theta' = theta - lr grad L_train(theta) [Shu et al. 2021, alg. 1]."""
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
-        train = self.train_loss(views(self.net, theta, seen.x), seen.y)
-        moved, train = rehearse(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        moved, train = rehearse(
+            theta,
+            lambda at: self.train_loss(views(self.net, at, seen.x), seen.y),
+            lr=how.inner_lr,
+            first_order=how.first_order,
+        )
         meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)
         return {"loss": train + meta, "train": train, "meta": meta}
 

@@ -139,8 +139,9 @@ class MEDIC(Algorithm):
         """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta)."""
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.named_parameters() if value.requires_grad}
-        train = self.forward(seen)
-        moved, train = rehearse(theta, train, lr=how.inner_lr, first_order=how.first_order)
+        moved, train = rehearse(
+            theta, lambda at: functional_call(self, at, (seen,)), lr=how.inner_lr, first_order=how.first_order
+        )
         meta = functional_call(self, moved, (fresh,))
         return {"loss": train + meta, "train": train, "meta": meta}
 
