@@ -28,7 +28,7 @@ from madod.search import Above, bounds, draw, ranges
 from madod.training import train
 from madod.translation.translate import PlainAugmentation
 
-from .toy import STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
+from .toy import ALIKE, STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
 
 everyone = pytest.mark.parametrize("name", ALGORITHMS)
 
@@ -349,10 +349,6 @@ def test_a_method_refuses_images_of_fewer_classes_than_it_says_it_needs(name, gi
     if least > 2:  # two are what any classifier needs, and splitting a dataset sees to them
         with pytest.raises(InputError, match="fewer than two to tell apart"):
             method.check(config, toy_pool(classes=least - 1))
-
-
-ALIKE = {"madod": {"margin_warmup": 0.0}, "irm": {"anneal": 0}}
-"""Settings in which every step does the same; at the end of IRM's annealing a new recording begins."""
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if ALGORITHMS[name].recordable])

@@ -22,6 +22,8 @@ SMALL = {
     "scone": {"batch": 16, "warm": 0.25},
 }
 """Where the fields of every small configuration do not do."""
+ALIKE = {"madod": {"margin_warmup": 0.0}, "irm": {"anneal": 0}}
+"""Settings in which every step does the same; at the end of IRM's annealing a new recording begins."""
 
 
 def toy_pool(domains=3, per_cell=5, size=16, classes=CLASSES):
