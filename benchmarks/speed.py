@@ -108,8 +108,8 @@ def floor(device: torch.device) -> dict[str, float]:
     return {"bfloat16 TFLOP/s": 2 * 8192**3 / product / 1e12, "GB/s": 2 * 2**30 / copy / 1e9}
 
 
-def measure(device: torch.device, out: Path | None, ways: list[str]) -> dict[str, dict[str, float]]:
-    """Time every stage in every way; write the table as it grows."""
+def measure(device: torch.device, out: Path | None, ways: list[str], only: list[str]) -> dict[str, dict[str, float]]:
+    """Time stages, all of them or those whose names begin so, in every way; write the table as it grows."""
     cuda = device.type == "cuda"
     backbone, size, turns = ("resnet50_v1", 224, 30) if cuda else ("resnet18", 64, 3)
     source = images(device, size, 100 if cuda else 20)
@@ -120,10 +120,13 @@ def measure(device: torch.device, out: Path | None, ways: list[str]) -> dict[str
         stages: dict[str, Callable[[], float]] = {
             "meta-step, s": lambda way=way: step("madod", source, way, backbone, turns),  # type: ignore[misc]
             "ERM step, s": lambda way=way: step("erm", source, way, backbone, turns),  # type: ignore[misc]
+            "MEDIC step, s": lambda way=way: step("medic", source, way, backbone, turns),  # type: ignore[misc]
             "G, images/s": lambda way=way: generator(source, way, turns),  # type: ignore[misc]
             "extraction, images/s": lambda way=way: extraction(source, way, backbone),  # type: ignore[misc]
         }
         for stage, work in stages.items():
+            if not stage.startswith(tuple(only)):
+                continue
             began = time.perf_counter()
             with peak(device, row, stage):
                 row[stage] = work()
@@ -138,6 +141,7 @@ if __name__ == "__main__":
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--ways", nargs="*", default=None, choices=list(WAYS))
+    parser.add_argument("--stages", nargs="+", default=[""], help="beginnings of their names, such as MEDIC")
     how = parser.parse_args()
     usable = list(WAYS) if how.device.startswith("cuda") else ["float32"]
-    measure(torch.device(how.device), how.out, how.ways or usable)
+    measure(torch.device(how.device), how.out, how.ways or usable, how.stages)

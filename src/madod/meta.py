@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor
 
-from madod.models.convolution import DifferentiatedTwice
-
 Params = dict[str, Tensor]
 
 
@@ -19,22 +17,17 @@ def step(params: Params, loss: Tensor, *, lr: float, first_order: bool = False) 
     return _moved(params, grads, lr)
 
 
-def rehearse(
-    params: Params, loss: Callable[[Params], Tensor], *, lr: float, first_order: bool = False
-) -> tuple[Params, Tensor]:
-    """Return theta' = theta - lr grad L(theta) and L(theta), to be descended together with a loss at theta'.
+def rehearse(params: Params, loss: Tensor, *, lr: float, first_order: bool = False) -> tuple[Params, Tensor]:
+    """Return theta' = theta - lr grad L(theta) and L, to be descended together with a loss at theta'.
 
     With `first_order` the gradient g = grad L is at hand, and L is returned as L + <g, theta> - <g, theta>, g and all
     but the middle term constant: the same value and gradient, without going through the network a second time.
     """
     if not first_order:
-        with DifferentiatedTwice():
-            value = loss(params)
-        return step(params, value, lr=lr), value
-    value = loss(params)
-    grads = torch.autograd.grad(value, list(params.values()))
+        return step(params, loss, lr=lr), loss
+    grads = torch.autograd.grad(loss, list(params.values()))
     plane = _flat(grads) @ _flat(params.values())
-    return _moved(params, grads, lr), value.detach() + (plane - plane.detach())
+    return _moved(params, grads, lr), loss.detach() + (plane - plane.detach())
 
 
 def _moved(params: Params, grads: Iterable[Tensor], lr: float) -> Params:

@@ -1,4 +1,4 @@
-"""Convolutions that are differentiated twice: the same numbers as PyTorch's, by smaller kernels."""
+"""Passes that are differentiated twice: the same numbers as PyTorch's, by smaller and fewer kernels."""
 
 import os
 import subprocess
@@ -11,7 +11,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from madod.models.convolution import DifferentiatedTwice
+from madod.models.backbones import build
+from madod.models.convolution import differentiated_twice
+from madod.models.layers import _folding
 
 KINDS = {
     "plain": ((4, 3, 3, 3), {}),
@@ -47,7 +49,7 @@ def test_both_derivatives_are_pytorchs(kind, bias, constant):
     x = torch.randn(2, 3, 7, 8).double().requires_grad_("images" not in constant)
     weight = torch.randn(shape).double().requires_grad_("weight" not in constant)
     shift = torch.randn(shape[0]).double().requires_grad_() if bias else None
-    with DifferentiatedTwice():
+    with differentiated_twice():
         ours = twice(x, weight, shift, **how)
     for one, other in zip(ours, twice(x, weight, shift, **how), strict=True):
         close(one, other)
@@ -58,7 +60,7 @@ def test_both_derivatives_agree_with_finite_differences():
     given = [torch.randn(*shape).double().requires_grad_() for shape in ((2, 2, 5, 5), (3, 2, 3, 3), (3,))]
 
     def layer(x, weight, bias):
-        with DifferentiatedTwice():
+        with differentiated_twice():
             return F.conv2d(x, weight, bias, stride=2, padding=1)
 
     assert torch.autograd.gradcheck(layer, given)
@@ -66,13 +68,14 @@ def test_both_derivatives_agree_with_finite_differences():
 
 
 class Kernels(TorchDispatchMode):
-    """Notes the sides of all kernels that something is convolved with."""
+    """Notes what is computed, and the sides of all kernels that something is convolved with."""
 
     def __init__(self):
         super().__init__()
-        self.sides = set()
+        self.names, self.sides = set(), set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.add(str(func))
         if func is torch.ops.aten.convolution.default:
             self.sides.add(tuple(args[1].shape[2:]))
         return func(*args, **(kwargs or {}))
@@ -82,16 +85,25 @@ class Kernels(TorchDispatchMode):
 def test_kernels_are_never_larger_than_the_layers(within):
     layers = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 2, 3, padding=1))
     with Kernels() as kernels:
-        with DifferentiatedTwice() if within else nullcontext():
+        with differentiated_twice() if within else nullcontext():
             out = layers(torch.rand(2, 3, 12, 12)).square().sum()
         first = torch.autograd.grad(out, list(layers.parameters()), create_graph=True)
         sum(slope.square().sum() for slope in first).backward()
     assert (kernels.sides == {(3, 3)}) == within
 
 
+@pytest.mark.parametrize("within", [True, False])
+def test_frozen_norms_are_folded_within(within):
+    net = build("resnet18", channels=3, classes=4, seed=0, norm="frozen")
+    with Kernels() as kernels, differentiated_twice() if within else nullcontext():
+        net(torch.rand(2, 3, 32, 32))
+    assert any("batch_norm" in name for name in kernels.names) != within
+    assert not _folding.get()
+
+
 def test_a_third_derivative_is_refused():
     x = torch.rand(1, 1, 3, 3, requires_grad=True)
-    with DifferentiatedTwice():
+    with differentiated_twice():
         (first,) = torch.autograd.grad(F.conv2d(x, x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -103,7 +115,7 @@ import torch
 from contextlib import nullcontext
 from madod.models.backbones import build
 from madod.models.compute import Compute
-from madod.models.convolution import DifferentiatedTwice
+from madod.models.convolution import differentiated_twice
 
 def flat(slopes):
     return torch.cat([slope.flatten() for slope in slopes])
@@ -118,7 +130,7 @@ def curvature(precision, norm, where):
     return flat(torch.autograd.grad(first.square().sum(), weights))
 
 for norm in ("group", "frozen"):
-    ours, exact = (curvature(precision, norm, DifferentiatedTwice()) for precision in ("bfloat16", "float32"))
+    ours, exact = (curvature(precision, norm, differentiated_twice()) for precision in ("bfloat16", "float32"))
     plain = curvature("bfloat16", norm, nullcontext())
     assert not torch.equal(ours, exact)
     assert torch.cosine_similarity(ours, exact, 0) > 0.98

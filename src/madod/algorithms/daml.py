@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -17,6 +18,7 @@ from madod.data.base import Pool
 from madod.equations import mutual_distillation, risk_table
 from madod.meta import Params, rehearse
 from madod.models.classifier import Setting
+from madod.models.convolution import differentiated_twice
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
 from madod.models.optimizers import sgd
 from madod.search import Above, AtLeast, Between, LogUniform
@@ -88,13 +90,10 @@ class DAML(Algorithm):
         """L = L_train(theta) + L_meta(theta'), theta' = theta - lr grad L_train(theta) [Shu et al. 2021, alg. 1]."""
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.net.named_parameters() if value.requires_grad}
-        moved, train = rehearse(
-            theta,
-            lambda at: self.train_loss(views(self.net, at, seen.x), seen.y),
-            lr=how.inner_lr,
-            first_order=how.first_order,
-        )
-        meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)
+        with nullcontext() if how.first_order else differentiated_twice():
+            train = self.train_loss(views(self.net, theta, seen.x), seen.y)
+            moved, train = rehearse(theta, train, lr=how.inner_lr, first_order=how.first_order)
+            meta = self.meta_loss(views(self.net, moved, fresh.x), fresh.y)
         return {"loss": train + meta, "train": train, "meta": meta}
 
     def train_loss(self, seen: Views, y: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """MEDIC: meta-learning that matches gradients between domains and between classes, with one-vs-all pairs."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -18,6 +19,7 @@ from madod.algorithms.pseudo_domains import pseudo_domains
 from madod.data.base import Pool
 from madod.meta import Params, rehearse
 from madod.models.classifier import Classifier, Outputs, Setting
+from madod.models.convolution import differentiated_twice
 from madod.models.optimizers import sgd
 from madod.search import Above, Between, LogUniform
 from madod.tasks import Batch, Rows, gather
@@ -139,10 +141,9 @@ class MEDIC(Algorithm):
         """L = L(train; theta) + L(meta; theta'), theta' = theta - lr grad L(train; theta)."""
         (seen, fresh), how = batch, self.config
         theta: Params = {name: value for name, value in self.named_parameters() if value.requires_grad}
-        moved, train = rehearse(
-            theta, lambda at: functional_call(self, at, (seen,)), lr=how.inner_lr, first_order=how.first_order
-        )
-        meta = functional_call(self, moved, (fresh,))
+        with nullcontext() if how.first_order else differentiated_twice():
+            moved, train = rehearse(theta, self.forward(seen), lr=how.inner_lr, first_order=how.first_order)
+            meta = functional_call(self, moved, (fresh,))
         return {"loss": train + meta, "train": train, "meta": meta}
 
     def forward(self, batch: Batch) -> Tensor:

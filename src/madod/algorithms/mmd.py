@@ -9,5 +9,4 @@ from madod.equations import mmd
 class MMD(AlignedFeatures):
     """Risk plus the maximum mean discrepancy between the features of source domains [Li et al. 2018]."""
 
-    recordable = True
     distance = staticmethod(mmd)

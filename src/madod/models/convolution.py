@@ -1,10 +1,11 @@
-"""Convolutions that are differentiated twice by the kernels that differentiate them once.
+"""Networks that are differentiated twice, by the kernels that differentiate convolutions once.
 
-PyTorch's own second derivative convolves with images and channels in each other's place, and so with kernels as large
-as maps, for which libraries have no fast way.
+PyTorch's own second derivative of a convolution convolves with images and channels in each other's place, and so with
+kernels as large as maps, for which libraries have no fast way; that of a frozen norm passes over maps a dozen times.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
+from madod.models.layers import folding
+
 convolution, slopes = torch.ops.aten.convolution, torch.ops.aten.convolution_backward
 
 Sides = int | Sequence[int]
@@ -21,8 +24,15 @@ Asked = tuple[bool, bool, bool]
 """Which derivatives of a convolution are wanted: by images, weight, bias."""
 
 
-class DifferentiatedTwice(TorchFunctionMode):
-    """Within it, `F.conv2d`, and with it `nn.Conv2d`, is one whose derivative is fast to differentiate again."""
+@contextmanager
+def differentiated_twice() -> Iterator[None]:
+    """Make passes, within it, whose derivative is fast to differentiate again; the numbers are the same."""
+    with folding(), _Convolutions():
+        yield
+
+
+class _Convolutions(TorchFunctionMode):
+    """Within it, `F.conv2d`, and with it `nn.Conv2d`, is the one below."""
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Mapping[str, Any] | None = None

@@ -1,6 +1,8 @@
 """What every backbone is made of: normalised inputs, and norms in which no image sees another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal, NamedTuple
 
 import torch
@@ -83,9 +85,22 @@ def folded(conv: nn.Conv2d, norm: FrozenBatchNorm, x: Tensor) -> Tensor:
     return F.conv2d(x, weight, bias, conv.stride, conv.padding, conv.dilation, conv.groups)
 
 
+_folding = ContextVar("_folding", default=False)
+
+
+@contextmanager
+def folding() -> Iterator[None]:
+    """Fold frozen statistics into convolutions, within it, whether or not code is compiled."""
+    before = _folding.set(True)
+    try:
+        yield
+    finally:
+        _folding.reset(before)
+
+
 def normed(conv: nn.Conv2d, norm: nn.Module, x: Tensor) -> Tensor:
-    """Return norm(conv(x)); compiled code folds frozen statistics, whose small products cost little there alone."""
-    if isinstance(norm, FrozenBatchNorm) and torch.compiler.is_compiling():
+    """Return norm(conv(x)); frozen statistics are folded where their small products cost little: in compiled code."""
+    if isinstance(norm, FrozenBatchNorm) and (torch.compiler.is_compiling() or _folding.get()):
         return folded(conv, norm, x)
     return norm(conv(x))
 
