@@ -45,7 +45,9 @@ def split(
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
     read = {name: _fitting(dataset, dataset.read(name)) for name in dataset.domains}  # once: it may be a copy
-    hidden |= _unseen_classes(dataset, [read[name] for name in sources])
+    unseen = _unseen_classes(dataset, [read[name] for name in sources]) - hidden
+    _warn_of_unseen([dataset.classes[label] for label in sorted(unseen)], test_domain)
+    hidden |= unseen
     known = _known_classes(dataset, hidden)
     seen = _pool(dataset, [read[name] for name in sources], hidden, known)
     held = _held_out(seen, holdout, split_seed)
@@ -80,10 +82,7 @@ def _unseen_classes(dataset: DomainDataset, sources: Sequence[Domain]) -> set[in
     """Return the classes that no source domain has, whatever the test domain has: nothing can learn them."""
     if dataset.units != dataset.classes:
         return set()
-    unseen = {*range(len(dataset.classes))} - {int(label) for domain in sources for label in domain.labels.unique()}
-    for label in sorted(unseen):
-        log.warning("class %r has no image in a source domain, so it counts as unknown", dataset.classes[label])
-    return unseen
+    return {*range(len(dataset.classes))} - {int(label) for domain in sources for label in domain.labels.unique()}
 
 
 def _known_classes(dataset: DomainDataset, hidden: set[int]) -> list[int]:
@@ -146,6 +145,12 @@ def _first_copies(seen: Pool, rows: Tensor) -> Tensor:
 
 def _where(mask: Tensor) -> Tensor:
     return mask.nonzero()[:, 0]
+
+
+def _warn_of_unseen(classes: Sequence[str], test_domain: str | None) -> None:
+    if classes:
+        apart = f" while {test_domain!r} is held out" if test_domain else ""
+        log.warning("%s: in no domain to train on%s, so unknown here", ", ".join(classes), apart)
 
 
 def _warn_of_untested(target: Pool, ood_classes: Sequence[str], test_domain: str | None) -> None:
