@@ -96,6 +96,14 @@ def test_where_nothing_was_held_out_nothing_is_claimed():
     assert unknowns.startswith("whether it finds unknowns was not measured: no held-out domain has pictures of both")
 
 
+def test_a_detector_that_a_check_did_not_compare_is_told_from_a_check_that_could_not():
+    (said,) = found(GOOD, detector="knn").warnings
+    assert said == (
+        "whether it finds unknowns was not measured: the check compared others than knn; repeat the training with "
+        "--detector knn"
+    )
+
+
 def test_where_no_class_was_hidden_one_is_asked_for_if_there_are_enough():
     seen = replace(GOOD, hidden=None, unknown=0, auroc={})
     for classes in (3, 4):

@@ -40,7 +40,7 @@ def doubts(
         labels.value if labels else None,
         unknowns.value if unknowns else None,
         tuple(_of_labels(held, labels, scratch=scratch, short=short)) or tuple(_unlabelled(folds, labels)),
-        tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome)),
+        tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome, detector)),
     )
 
 
@@ -94,12 +94,14 @@ def _unlabelled(folds: Sequence[Fold], labels: Skill | None) -> Iterator[str]:
         )
 
 
-def _unmeasured(folds: Sequence[Fold], outcome: Outcome) -> Iterator[str]:
+def _unmeasured(folds: Sequence[Fold], outcome: Outcome, detector: str) -> Iterator[str]:
     """Say so where domains were held out and none of them showed known and hidden classes, and why."""
     there = [fold for fold in folds if not fold.failure]
     classes = outcome.evaluation.stored.outputs["val"].logits.shape[1]
     another = "measure it on pictures of something else (--ood-folder DIR)"
-    if any(fold.hidden for fold in there):
+    if any(fold.auroc for fold in there):
+        why = f"the check compared others than {detector}; repeat the training with --detector {detector}"
+    elif any(fold.hidden for fold in there):
         why = f"no held-out domain has pictures of both known and hidden classes; {another}"
     elif classes > 2:
         why = f"no class was hidden; hide one (--test-domain DOMAIN --ood-class CLASS), or {another}"
