@@ -103,6 +103,8 @@ def test_a_compiled_network_is_measured_as_it_is_and_with_gradients_a_few_images
         ({"score": lambda _, outputs: outputs.logits}, r"'mine' gives a Tensor \(243, 9\) for 243 images: .* \(243,\)"),
         ({"score": lambda _, outputs: outputs.logits[:, 0].numpy()}, r"'mine' gives a ndarray \(243,\) .* a tensor"),
         ({"score": lambda _, outputs: outputs.logits[:, 0] * np.nan}, "243 of 243 .* 'mine' .* the detector's doing"),
+        ({"score": lambda _, outputs: outputs.logits[:, 0] - outputs.logits[:, 0].mean()}, "'mine' change .* beside"),
+        ({"score": lambda _, outputs: outputs.logits.softmax(0)[:, 0]}, "'mine' change .* from its image alone"),
         ({"fit": lambda *_: None}, "fit of the detector 'mine' returns NoneType: let it return self"),
         ({"fit": lambda self, fit: (setattr(self, "mean", fit.y), self)[1]}, "'mine' learns mean, .* an underscore"),
         ({"fit": lambda self, _: (setattr(self, "mean_", 0.5), self)[1]}, "'mine' learns mean_, .* be tensors"),

@@ -134,10 +134,26 @@ def _refuse_unusable(name: str, scores: object, outputs: Outputs) -> None:
         )
 
 
+def _refuse_company(name: str, detector: Detector, scores: Tensor, outputs: Outputs) -> None:
+    """Refuse scores that change with the images beside: a threshold would mean nothing for pictures that come singly.
+
+    Two images tell: alone, one would be its own mean. What rounding does is far below the bound.
+    """
+    own = None if outputs.own is None else outputs.own[:2]
+    pair = detector.score(Outputs(outputs.features[:2], outputs.logits[:2], own))
+    if bool(((pair - scores[:2]).abs() > 1e-6 + 1e-3 * (scores[:2].abs() + scores.std())).any()):
+        raise InputError(
+            f"scores of the detector {name!r} change with the images that are scored beside: let it compute each from "
+            "its image alone, and learn means and the like in fit"
+        )
+
+
 def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str, Tensor]) -> None:
     """Put a fitted detector, its threshold and its measures into the result."""
     for part, found in scores.items():
         _refuse_unusable(name, found, result.stored.outputs[part])
+    if not detector.needs_model:
+        _refuse_company(name, detector, scores["val"], result.stored.outputs["val"])
     result.detectors[name] = detector
     result.held[name] = scores["val"]
     result.thresholds[name] = threshold(scores["val"])
