@@ -48,6 +48,14 @@ def test_a_dataset_that_hands_out_other_than_it_says_is_refused(changed, said):
         split(Plain(**changed), test_domain="a")
 
 
+def test_a_dataset_whose_names_are_no_texts_or_come_twice_is_refused():
+    for what, names in (("domains", ("a", "b", "a")), ("classes", ("x", "y", "y")), ("classes", (0, 1, 2))):
+        with pytest.raises(InputError, match=f"the {what} of plain have to be texts, each once: there are"):
+            split(type("Slip", (Plain,), {what: names})(), test_domain="b")
+    with pytest.raises(InputError, match="read of plain returns tuple: let it return a Domain"):
+        split(type("Slip", (Plain,), {"read": lambda self, _: self.parts})(), test_domain="b")
+
+
 def test_copies_of_an_image_are_held_out_together_or_not_at_all():
     """A network that was trained on an image knows its copies: they say nothing of new ones."""
     different = torch.randint(0, 256, (30, 3, 40, 40), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))

@@ -38,6 +38,7 @@ def split(
     one together. The division of a domain depends on that domain and on `split_seed` alone. Without a test domain all
     domains are sources and target is empty. Labels are renumbered over the classes that stay known.
     """
+    _refuse_names(dataset)
     hidden = {dataset.unit_index(name) for name in ood_classes}
     sources = [name for name in dataset.domains if name != test_domain]
     if test_domain is not None:
@@ -58,8 +59,16 @@ def split(
     return result
 
 
+def _refuse_names(dataset: DomainDataset) -> None:
+    for what, names in (("domains", dataset.domains), ("classes", dataset.classes)):
+        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+            raise InputError(f"the {what} of {dataset.name} have to be texts, each once: there are {(*names,)}")
+
+
 def _fitting(dataset: DomainDataset, domain: Domain) -> Domain:
     """Return a domain; refuse images, labels or units that are not what its dataset says of them."""
+    if not isinstance(domain, Domain):
+        raise InputError(f"read of {dataset.name} returns {type(domain).__name__}: let it return a Domain")
     images, wanted = domain.images, (len(domain.labels), *dataset.shape)
     if not isinstance(images, Tensor) or images.dtype != torch.uint8 or tuple(images.shape) != wanted:
         found = f"{getattr(images, 'dtype', type(images).__name__)} {tuple(getattr(images, 'shape', ()))}"
