@@ -413,6 +413,11 @@ def test_large_picture_within_the_limit(tmp_path):
     assert_halves(read_image(path, 16), WHITE, BLACK)
 
 
+def test_a_crop_without_pixels_is_refused_not_answered():
+    with pytest.raises(BadImage, match=r"it has no pixels \(0 x 4\)"):
+        from_pil(Image.new("RGB", (9, 9)).crop((4, 4, 4, 8)), 16)
+
+
 def test_floating_point_pixels_are_refused_not_guessed(tmp_path):
     path = saved(tmp_path, "a.tif", Image.fromarray(np.full((4, 4), 0.5, np.float32)))
     assert refusal(path) == "its pixels are floating-point numbers of unknown range"

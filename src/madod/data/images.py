@@ -200,6 +200,8 @@ def _formats() -> tuple[str, ...]:
 
 
 def _check(image: Image.Image, name: str, limit: int = MAX_PIXELS) -> None:
+    if not image.width * image.height:
+        raise BadImage(name, f"it has no pixels ({image.width} x {image.height})")
     if image.width * image.height > limit:
         raise BadImage(name, f"{_OVER_LIMIT.format(limit)} ({image.width:,} x {image.height:,})")
     if image.mode == "F":
