@@ -332,6 +332,16 @@ def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path
         assert ("for the check" in said) == told
 
 
+def test_what_is_said_to_be_typed_next_can_be_typed_where_a_folder_has_blanks(pictures, tmp_path, capsys):
+    out = tmp_path / "my model"
+    words = ["train", str(pictures), "--out", str(out), "--cache", str(tmp_path), "--size", "8", "--algorithm", "erm",
+             "--steps", "1", "--check", "none", "--quiet"]  # fmt: skip
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith(f"model: {out}; try: madod predict '{out}' PICTURES\n")
+    assert main([*words, "--detector", "knn"]) == 2
+    assert f"madod rescore '{out}' knn --ship changes it" in capsys.readouterr().err
+
+
 def test_what_an_interrupted_check_left_is_in_the_way_of_no_other(pictures, tmp_path, capsys, caplog, monkeypatch):
     words = ["train", str(pictures), "--out", str(tmp_path / "out"), "--cache", str(tmp_path), "--size", "8",
              "--algorithm", "erm", "--quiet"]  # fmt: skip

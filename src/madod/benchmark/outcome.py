@@ -1,6 +1,7 @@
 """A finished run: what it leaves in its folder, how that is read back, and what stands in its way there."""
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,7 +97,8 @@ def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
     shipped = load(out).card.detector
     if ship not in (shipped, None):
         raise InputError(
-            f"{out} holds this very run with {shipped} as its detector: madod rescore {out} {ship} --ship changes it"
+            f"{out} holds this very run with {shipped} as its detector: "
+            f"madod rescore {shlex.quote(str(out))} {ship} --ship changes it"
         )
 
 

@@ -1,6 +1,7 @@
 """`madod train`: a folder of pictures, or a known dataset, to a saved model."""
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -285,5 +286,5 @@ def summary(how: Train, made: "Fitted") -> str:
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
     lines.append(f"report: {how.out / REPORT}")
-    lines.append(f"model: {how.out}; try: madod predict {how.out} PICTURES")
+    lines.append(f"model: {how.out}; try: madod predict {shlex.quote(str(how.out))} PICTURES")
     return "\n".join(map(escaped, lines)) + "\n"
