@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from madod.benchmark.agenda import Agenda, Cell, Entry, checksum
+from madod.benchmark.jobs import expand
 from madod.cli.main import main
 from madod.errors import InputError
 from madod.report.bench_page import report_page, short
 from madod.report.frame import load_records
 from madod.report.showcase import Place, cell_named, showcase, two
 from madod.report.table import MISSING
+from tests.benchmark.plans import written
 
 from .browser import needs_browser, opened
-from .records import record, write, write_records
+from .records import measures, record, write, write_records
 from .run_folders import write_run
 from .test_page import read
 
@@ -268,23 +272,34 @@ def test_two_thousand_runs_open_in_two_seconds(many):
         assert said == []
 
 
-def test_a_plan_decides_what_is_shown_and_under_which_name(tmp_path, capsys):
-    from madod.benchmark.agenda import Agenda, Cell, Entry, checksum
-
+def test_a_plan_decides_what_is_shown_and_under_which_name(tmp_path):
     runs, plan = tmp_path / "runs", tmp_path / "small.toml"
     write_records(runs, algorithms=("erm", "madod"), seeds=1)
     plan.write_text("")
-    arguments = ["report", str(runs), "--out", str(tmp_path / "out"), "--plan", str(plan)]
-    assert main(arguments) == 2
-    assert "madod bench run starts one" in capsys.readouterr().err
     cell = Cell("pacs", "photo", ("person",))
     entries = tuple(Entry(name, cell, 0, 0, f"pacs-{name}-photo-person-0") for name in ("erm", "madod"))
     renamed = (entries[0], replace(entries[1], variant="ours"))
     Agenda("small", checksum(plan), "training_domain", ("msp",), renamed).save(runs)
-    assert main(arguments) == 0
-    summary = (tmp_path / "out" / "tables" / "summary.txt").read_text(encoding="utf-8")
+    summary = summary_of(plan, runs)
     assert "ours" in summary
     assert "MADOD" not in summary
-    plan.write_text("detectors = []")
-    assert main(arguments) == 2
-    assert f"{plan} has changed since its sweep in {runs} was started: madod bench run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_records_are_enough_for_the_report_of_a_plan(tmp_path, changed):
+    runs, plan = tmp_path / "runs", written(tmp_path)
+    agenda, (erm, *_) = expand(plan, None)
+    found = measures(np.random.default_rng(0), 0.7, ("msp",))
+    write(runs / erm.folder, record("digits", "erm", "neon", "4", 0, found))
+    if changed:
+        replace(agenda, sha256="that of another day", entries=()).save(runs)
+    summary = summary_of(plan, runs)
+    for row in (r"ERM +MSP +1 of 2", r"ERM +Energy +0 of 2", r"CE only +0 of 2"):
+        assert re.search(row, summary)
+
+
+def summary_of(plan: Path, runs: Path) -> str:
+    """Return the first table of a plan's report."""
+    out = runs.parent / "out"
+    assert main(["report", str(runs), "--out", str(out), "--plan", str(plan)]) == 0
+    return (out / "tables" / "summary.txt").read_text(encoding="utf-8")

@@ -102,11 +102,6 @@ def _read(file: Path) -> Agenda | None:
         raise InputError(f"{file} is not what a sweep left ({error}): delete it and start the sweep again") from error
 
 
-def swept(plan: Path, runs: Path) -> bool:
-    """Tell whether a sweep of a plan of this name, as it is now or was before, was started among the runs."""
-    return _file(runs, plan.stem).exists()
-
-
 def checksum(plan: Path) -> str:
     """Return the hash of a plan's file."""
     try:

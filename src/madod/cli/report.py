@@ -1,4 +1,4 @@
-"""`madod report`: a folder of runs as tables, figures and one page; needs no torch."""
+"""`madod report`: a folder of runs as tables, figures and one page; needs no torch, unless it has to read a plan."""
 
 import shlex
 import sys
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from madod.cli.arguments import left_open, parse
+from madod.cli.looking import Place, agenda_of
 from madod.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ class Report:
     out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
     """Folder for the report."""
     plan: Annotated[Path | None, left_open("PLAN")] = None
-    """Show only what this plan's selection rule picked, under the plan's names; `bench run` must have started it."""
+    """Show only what this plan's selection rule picked, under the plan's names."""
+    root: Annotated[Path | None, left_open("DATA")] = None
+    """Folder of datasets and weights; needed only with a plan whose sweep has not been started in RUNS."""
     reference: str = "madod"
     """The method that the others are compared with."""
     cell: Annotated[str | None, left_open("DOMAIN/UNKNOWN")] = None
@@ -81,17 +84,9 @@ def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
     """Return the runs that a plan's rule picked, with their names, and what it asks for; nothing without a plan."""
     if how.plan is None:
         return None, None
-    from madod.benchmark.agenda import load_agenda, swept
     from madod.benchmark.select import asked, picked
 
-    agenda = load_agenda(how.plan, how.runs)
-    if agenda is None and swept(how.plan, how.runs):
-        raise InputError(
-            f"{how.plan} has changed since its sweep in {how.runs} was started: madod bench run does what is new, and "
-            "adds detectors without training; then it can be reported"
-        )
-    if agenda is None:
-        raise InputError(f"no sweep of {how.plan}, as it is now, was started in {how.runs}: madod bench run starts one")
+    agenda = agenda_of(Place(how.plan, how.runs, how.root))
     return picked(agenda, how.runs), asked(agenda)
 
 
