@@ -1,6 +1,7 @@
 """The Ray engine: the same records as local processes, also when a node dies."""
 
 import json
+import os
 import shutil
 import sys
 import threading
@@ -19,7 +20,9 @@ from madod.benchmark.sweep import Sweep
 from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.errors import InputError
+from madod.registry import PLUGINS
 from tests.benchmark.plans import MINI, written
+from tests.test_registry import PLUGIN
 
 SHORT = MINI.replace("steps = 60", "steps = 3").replace("seeds = [0, 1]", "seeds = [0]")
 RECORD = '{"spec": {}, "metrics": {}, "thresholds": {"msp": 0, "energy": 0}, "seconds": {}}'
@@ -78,6 +81,19 @@ def test_a_cluster_started_here_does_not_wait_for_gpus_that_never_come(tmp_path,
     with pytest.raises(InputError, match="a run asks for 1000 GPUs, which this machine has not: use --device cpu"):
         Cluster(Places(tmp_path / "runs", tmp_path / "cache"), Request(gpus=1000))
     assert not ray.is_initialized()
+
+
+def test_plugins_reach_the_nodes_of_a_cluster_that_was_there_before(tmp_path, ray, monkeypatch):
+    job = replace(expand(written(tmp_path, SHORT), None)[1][0], detectors=("suspicion",))
+    (tmp_path / "an_outsider.py").write_text(PLUGIN, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    monkeypatch.setenv(PLUGINS, "an_outsider")
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    engine = Cluster(places, Request())
+    tally = Sweep([job], places.runs, engine).go(lambda tally: None)
+    engine.close()
+    assert (tally.done, tally.failed) == (1, {})
 
 
 def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):

@@ -52,8 +52,6 @@ class Cluster:
         self.ray = _ray()
         self.places, self.request, self.brought = places, request, brought
         start: dict[str, Any] = {} if address else {"num_cpus": workers * request.cpus, "include_dashboard": False}
-        if named := os.environ.get(PLUGINS):
-            start["runtime_env"] = {"env_vars": {PLUGINS: named}}
         self.ours = not self.ray.is_initialized()
         try:
             self.ray.init(
@@ -72,7 +70,9 @@ class Cluster:
         self.token.touch()  # a node that sees it sees the folder of runs
         self.common = _name(places.runs) if brought else self.token
         remote = self.ray.remote(_bring if brought else _share)
-        self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES)
+        named = os.environ.get(PLUGINS)
+        env = {"env_vars": {PLUGINS: named}} if named else None
+        self.task = remote.options(num_cpus=request.cpus, num_gpus=request.gpus, max_retries=RETRIES, runtime_env=env)
         self.out: dict[Any, tuple[Job, ExitStack]] = {}
         self.at_once: list[Ended] = []
         records = places.runs.rglob(RECORD) if brought else ()
