@@ -77,7 +77,8 @@ def test_runs_on_ray_equal_those_done_here_shared_or_brought_back(tmp_path, ray)
     assert not stale.exists()
 
 
-def test_a_cluster_started_here_does_not_wait_for_gpus_that_never_come(tmp_path, ray):
+def test_a_cluster_started_here_is_no_other_one_and_does_not_wait_for_gpus_that_never_come(tmp_path, ray, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:1")
     with pytest.raises(InputError, match="a run asks for 1000 GPUs, which this machine has not: use --device cpu"):
         Cluster(Places(tmp_path / "runs", tmp_path / "cache"), Request(gpus=1000))
     assert not ray.is_initialized()
@@ -92,8 +93,10 @@ def test_plugins_reach_the_nodes_of_a_cluster_that_was_there_before(tmp_path, ra
     places = Places(tmp_path / "runs", tmp_path / "cache")
     engine = Cluster(places, Request())
     tally = Sweep([job], places.runs, engine).go(lambda tally: None)
-    engine.close()
     assert (tally.done, tally.failed) == (1, {})
+    monkeypatch.setenv(PLUGINS, "nobody")
+    tally = Sweep([replace(job, folder="other")], places.runs, Cluster(places, Request())).go(lambda tally: None)
+    assert "MADOD_PLUGINS names 'nobody', but no such module is found" in tally.failed["other"]
 
 
 def test_a_node_that_does_not_see_the_runs_says_so(tmp_path):

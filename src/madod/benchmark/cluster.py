@@ -51,12 +51,12 @@ class Cluster:
     ) -> None:
         self.ray = _ray()
         self.places, self.request, self.brought = places, request, brought
-        start: dict[str, Any] = {} if address else {"num_cpus": workers * request.cpus, "include_dashboard": False}
+        start: dict[str, Any] = {"address": address or "local"}  # never one that happens to run on this machine
+        if address is None:
+            start |= {"num_cpus": workers * request.cpus, "include_dashboard": False}
         self.ours = not self.ray.is_initialized()
         try:
-            self.ray.init(
-                address=address, log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True, **start
-            )
+            self.ray.init(log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True, **start)
         except (ConnectionError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"there is no Ray cluster at {address!r} ({reason}): check --address") from error
@@ -129,7 +129,8 @@ class Cluster:
                 end, files = self.ray.get(task)
             except self.ray.exceptions.RayError as error:
                 reason = str(error).strip().splitlines() or [type(error).__name__]
-                return Ended(job.folder, "lost", f"Ray lost it: {reason[0]}")
+                said = reason[-1 if isinstance(error, self.ray.exceptions.RayTaskError) else 0]  # after its traceback
+                return Ended(job.folder, "lost", f"Ray lost it: {said}")
             for name in BROUGHT:
                 if name in files:
                     with whole(self.places.runs / job.folder / name) as part:
