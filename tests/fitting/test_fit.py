@@ -262,6 +262,21 @@ def test_a_check_of_all_domains_is_none_of_a_training_that_keeps_one_apart(pictu
     assert said[0].domains == 1
 
 
+@pytest.mark.parametrize("stage", ["check 2/2", "erm"])
+def test_a_model_without_a_check_does_not_carry_one_that_was_begun_before(stage, pictures, tmp_path):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "size": 8}
+
+    def killed(where: str, done: int, total: int) -> None:
+        if where == stage:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        madod.fit(pictures, steps=4, check="full", progress=killed, **how)
+    assert list((tmp_path / "out").glob("check*"))
+    madod.fit(pictures, steps=2, check="none", **how)
+    assert not list((tmp_path / "out").glob("check*"))
+
+
 def test_what_a_person_keeps_in_a_training_stays_there(pictures, tmp_path):
     how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8, "detector": "energy"}
     madod.fit(pictures, **how)

@@ -77,9 +77,13 @@ def checked(
     """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
 
     A fold that failed is tried again, since what was in its way may be gone; one that did not measure all of the
-    detectors is done again.
+    detectors is done again. What was begun of a check that is not asked for any more goes, but for what is noted of a
+    finished training.
     """
     if how == "none":
+        _drop_runs(out)
+        if not (out / RECORD).exists():
+            (out / CHECKED).unlink(missing_ok=True)
         return []
     plans = fold_specs(spec, dataset, how)
     ids = _ids(spec, dataset, plans)
@@ -94,11 +98,16 @@ def checked(
             log.warning("%s could not be held out for the check: %s", domain, error)
             folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
     write_json(out / CHECKED, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
+    _drop_runs(out)
+    return folds
+
+
+def _drop_runs(out: Path) -> None:
+    """Delete the runs of a check."""
     for home in (out / FOLDS).glob(HOMES):
         shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):  # whatever else is in it is a person's own
         (out / FOLDS).rmdir()
-    return folds
 
 
 def standing(
