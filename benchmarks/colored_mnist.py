@@ -107,15 +107,14 @@ def one(job: Job) -> tuple[str, str]:
     """Run, leave the record, and return the run's id and what went wrong, if anything."""
     import torch
 
+    from madod.benchmark.means import Means
     from madod.benchmark.run import run
 
     torch.set_num_threads(1)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            outcome = run(
-                job.spec, dataset(job.root),
-                out=Path(scratch), cache=job.cache, device=torch.device(job.device), waive_gate=True,
-            )  # fmt: skip
+            means = Means(job.cache, torch.device(job.device), waive_gate=True)
+            outcome = run(job.spec, dataset(job.root), out=Path(scratch), means=means)
             outcome.record.save(job.out / job.spec.id)
     except Exception as error:  # one run's trouble; the others go on
         return job.spec.id, f"{type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark import examiner
+from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import run
@@ -60,10 +61,8 @@ def spec_of(algorithm: str, translate: str) -> RunSpec:
 
 
 def carry_out(dataset: DomainDataset, folder: Path, algorithm: str, translate: str) -> Outcome:
-    return run(
-        spec_of(algorithm, translate), dataset, out=folder, cache=folder / "cache",
-        device=torch.device("cpu"), detectors=DETECTORS, ship="ddu", waive_gate=True,
-    )  # fmt: skip
+    means = Means(folder / "cache", torch.device("cpu"), waive_gate=True)
+    return run(spec_of(algorithm, translate), dataset, out=folder, means=means, detectors=DETECTORS, ship="ddu")
 
 
 def same_tensors(one: Path, other: Path) -> None:

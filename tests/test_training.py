@@ -18,6 +18,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from madod.benchmark.means import Means
 from madod.benchmark.record import RunRecord, RunSpec
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
@@ -362,9 +363,8 @@ def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp
     dataset = open_dataset(str(pictures), Opening(size=8, cache=tmp_path), silent)
 
     def carried(out: Path, progress: Progress = silent) -> RunRecord:
-        return run(
-            spec, dataset, out=out, cache=tmp_path / "cache", device=torch.device("cpu"), progress=progress
-        ).record
+        means = Means(tmp_path / "cache", torch.device("cpu"), progress=progress)
+        return run(spec, dataset, out=out, means=means).record
 
     def killed(stage: str, done: int, total: int) -> None:
         if done == 51:

@@ -11,6 +11,7 @@ import torch
 from madod import benchmark
 from madod.benchmark import work
 from madod.benchmark.jobs import expand
+from madod.benchmark.means import Means
 from madod.benchmark.messages import Places
 from madod.benchmark.record import RunSpec, read_record
 from madod.benchmark.run import refuse_misfits, run
@@ -51,11 +52,9 @@ def animals(tmp_path) -> Path:
 
 def test_another_dataset_than_the_spec_names_is_refused(animals, tmp_path):
     mine = Folder(animals, size=16, cache=tmp_path / "cache")
+    means = Means(tmp_path / "cache", torch.device("cpu"))
     with pytest.raises(InputError, match="the run is on 'digits', not on 'animals': give it the dataset it names"):
-        run(
-            replace(SPEC, dataset="digits"), mine,
-            out=tmp_path / "out", cache=tmp_path / "cache", device=torch.device("cpu"),
-        )  # fmt: skip
+        run(replace(SPEC, dataset="digits"), mine, out=tmp_path / "out", means=means)
     assert not (tmp_path / "out").exists()
     refuse_misfits(replace(SPEC, dataset=str(animals)), mine, None, ["msp"])
 
@@ -84,7 +83,8 @@ def test_what_follows_a_training_has_the_memory_of_its_recorded_steps(animals, t
     monkeypatch.setattr(benchmark.generator, "freeze", partial(forgotten, freeze))
     spec = replace(SPEC, algorithm="mbdg", hparams=hparams("mbdg"), translate_steps=1)
     mine = Folder(animals, size=16, cache=tmp_path / "cache")
-    run(spec, mine, out=tmp_path / "out", cache=tmp_path / "cache", device=torch.device("cpu"), waive_gate=True)
+    means = Means(tmp_path / "cache", torch.device("cpu"), waive_gate=True)
+    run(spec, mine, out=tmp_path / "out", means=means)
     assert len(kept) == 1  # the judge of G, which is never recorded
 
 

@@ -2,20 +2,21 @@
 
 import itertools
 import json
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import nn
 
 from madod.algorithms.base import ALGORITHMS, Algorithm
+from madod.benchmark.clock import Clock
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
+from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome, identity, leave, recalled, refuse_begun
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import RECORD, RunRecord, RunSpec
@@ -31,8 +32,25 @@ from madod.models.classifier import Restyle, Setting, no_translate
 from madod.models.compute import Compute, compute
 from madod.models.recorded import forget
 from madod.models.weights import Weights
-from madod.progress import Progress, silent
-from madod.training import CHECKPOINT, SLOWER, Seconds, spent, train
+from madod.training import CHECKPOINT, History, spent, train
+
+
+@dataclass(frozen=True)
+class Material:
+    """A run's spec, and what it names: the dataset, divided, and the weights to start with."""
+
+    spec: RunSpec
+    dataset: DomainDataset
+    parts: Split
+    weights: Weights | None
+
+
+class Equipped(NamedTuple):
+    """A learner before its first step, what restyles images for it, and how it computes."""
+
+    learner: Algorithm
+    generator: Generator | None
+    how: Compute
 
 
 def run(
@@ -40,70 +58,40 @@ def run(
     dataset: DomainDataset,
     *,
     out: Path,
-    cache: Path,
-    device: torch.device,
+    means: Means,
     weights: Weights | None = None,
     detectors: Sequence[str] = THREE,
     ship: str = "energy",
-    waive_gate: bool = False,
-    compiled: bool = False,
-    remedy: str = SLOWER,
-    progress: Progress = silent,
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
-    are those that the spec names; `ship` names the detector that goes with the saved model, measured like the others;
-    `compiled` has networks compiled however few the steps, for processes that do many such runs; `remedy` is what a
-    person is told to do where the training breaks down.
+    are those that the spec names; `ship` names the detector that goes with the saved model, measured like the others.
     """
     detectors = tuple(dict.fromkeys((*detectors, ship)))
     refuse_misfits(spec, dataset, weights, detectors)
-    made_by = versions(device)  # now, while the code on disk is the code that runs
-    fastest = compute(dataset.shape, device, spec.precision)
-    reset_peaks(device)
-    seconds: dict[str, float] = {}
-    past = spent(out / CHECKPOINT)
-    with clocked(seconds, "data", past):
-        parts = divided(spec, dataset, device)
+    made_by = versions(means.device)  # now, while the code on disk is the code that runs
+    fastest = compute(dataset.shape, means.device, spec.precision)
+    reset_peaks(means.device)
+    clock = Clock(spent(out / CHECKPOINT))
+    with clock.stage("data"):
+        parts = divided(spec, dataset, means.device)
         data = fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
     refuse_begun(spec, out)
     out.mkdir(parents=True, exist_ok=True)
-    method = ALGORITHMS[spec.algorithm]
-    config = method.Config(**spec.hparams)
-    how = fastest.over(spec.steps, least=method.compiling_pays(config), insist=compiled)
-    method.check(config, parts.source)
-    made: Generator | None = None
-    if method.needs_translate(config):
-        with clocked(seconds, "generator", past):
-            made = plain(dataset.augmentation) if spec.translate == "augment" else generator(
-                parts, Examiner(spec.backbone, dataset.augmentation, weights), steps=spec.translate_steps,
-                cache=cache, progress=progress, waive=waive_gate, compute=fastest, restyling=how, compiled=compiled,
-            )  # fmt: skip
-        seconds["generator"] = round(seconds["generator"] + made.earlier - made.waited, 3)
-    known = setting(spec, dataset, parts, made.translate if made else no_translate, weights, how)
-    learner = method(config, known, torch.Generator(device).manual_seed(spec.seed))
-    learner.to(device)
-    rng = np.random.default_rng(spec.seed)
-    with clocked(seconds, "training", past):
-        history = train(
-            learner, parts.source, rng,
-            steps=spec.steps, out=out, identity=identity(spec, data), stage=spec.algorithm, progress=progress,
-            before=dict(seconds), remedy=remedy, settings=json.dumps(asdict(spec), sort_keys=True),
-        )  # fmt: skip
-        forget(learner)
-        net = learner.deploy(parts.source, rng)
-    with clocked(seconds, "evaluation", past):
-        result = evaluate(net, parts, detectors)
-        result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
-    judgement = made.judgement if made else None
+    learner, made, how = equipped(Material(spec, dataset, parts, weights), means, fastest, clock)
+    net, history = trained(learner, spec, parts, means, out, clock)
+    with clock.stage("evaluation"):
+        result = measured(learner, net, parts, detectors)
     made_by |= {"compiled": "yes"} if how.compiled else {}
+    judgement, grid = (made.judgement, made.grid) if made else (None, None)
     record = RunRecord(
-        spec, result.metrics, result.thresholds, seconds, made_by, judgement, data, peaks(device), dataset.contents
-    )
-    outcome = Outcome(record, parts, result, history, made.grid if made else None)
+        spec, result.metrics, result.thresholds, clock.seconds, made_by, judgement, data, peaks(means.device),
+        dataset.contents,
+    )  # fmt: skip
+    outcome = Outcome(record, parts, result, history, grid)
     leave(outcome, net, out, ship)
     return outcome
 
@@ -135,24 +123,70 @@ def fingerprints(parts: Split) -> dict[str, str]:
     return {name: pool.fingerprint for name, pool in parts._asdict().items() if len(pool)}
 
 
-def setting(
-    spec: RunSpec,
-    dataset: DomainDataset,
-    parts: Split,
-    translate: Restyle,
-    weights: Weights | None,
-    how: Compute,
-) -> Setting:
+def equipped(material: Material, means: Means, fastest: Compute, clock: Clock) -> Equipped:
+    """Return the spec's method, ready to be trained; refuse images that it can do nothing with before G is made."""
+    spec = material.spec
+    method = ALGORITHMS[spec.algorithm]
+    config = method.Config(**spec.hparams)
+    how = fastest.over(spec.steps, least=method.compiling_pays(config), insist=means.compiled)
+    method.check(config, material.parts.source)
+    made: Generator | None = None
+    if method.needs_translate(config):
+        with clock.stage("generator"):
+            made = restyler(material, means, fastest, how)
+        clock.add("generator", made.earlier - made.waited)
+    known = setting(material, made.translate if made else no_translate, how)
+    learner = method(config, known, torch.Generator(means.device).manual_seed(spec.seed))
+    return Equipped(learner.to(means.device), made, how)
+
+
+def restyler(material: Material, means: Means, fastest: Compute, how: Compute) -> Generator:
+    """Return what the spec restyles images with: plain augmentation, or the G of its split."""
+    spec, augmentation = material.spec, material.dataset.augmentation
+    if spec.translate == "augment":
+        return plain(augmentation)
+    return generator(
+        material.parts, Examiner(spec.backbone, augmentation, material.weights), steps=spec.translate_steps,
+        cache=means.cache, progress=means.progress, waive=means.waive_gate, compute=fastest, restyling=how,
+        compiled=means.compiled,
+    )  # fmt: skip
+
+
+def setting(material: Material, translate: Restyle, how: Compute) -> Setting:
     """Return what the method knows beforehand; every network it makes gets a seed of its own."""
-    source, seeds = parts.source, itertools.count(spec.seed * 1000)
+    spec, source, weights = material.spec, material.parts.source, material.weights
+    seeds = itertools.count(spec.seed * 1000)
     make_net = partial(build, spec.backbone, channels=source.shape[0], classes=len(source.classes))
     return Setting(
         make_net=lambda: make_net(seed=next(seeds), weights=weights, compute=how),
         domains=len(source.domains),
         translate=translate,
-        augment=dataset.augmentation,
+        augment=material.dataset.augmentation,
         steps=spec.steps,
     )
+
+
+def trained(
+    learner: Algorithm, spec: RunSpec, parts: Split, means: Means, out: Path, clock: Clock
+) -> tuple[nn.Module, History]:
+    """Train to the spec's steps and return the network that ships, with the history."""
+    rng, before = np.random.default_rng(spec.seed), dict(clock.seconds)
+    with clock.stage("training"):
+        history = train(
+            learner, parts.source, rng,
+            steps=spec.steps, out=out, identity=identity(spec, fingerprints(parts)), stage=spec.algorithm,
+            progress=means.progress, before=before, remedy=means.remedy,
+            settings=json.dumps(asdict(spec), sort_keys=True),
+        )  # fmt: skip
+        forget(learner)
+        return learner.deploy(parts.source, rng), history
+
+
+def measured(learner: Algorithm, net: nn.Module, parts: Split, detectors: Sequence[str]) -> Evaluation:
+    """Return every number of the network that ships, and the accuracy before `deploy`."""
+    result = evaluate(net, parts, detectors)
+    result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
+    return result
 
 
 def accuracy_before(learner: Algorithm, net: nn.Module, parts: Split, result: Evaluation) -> float:
@@ -161,11 +195,3 @@ def accuracy_before(learner: Algorithm, net: nn.Module, parts: Split, result: Ev
         return float(result.metrics["val_accuracy"])
     predicted = extract(learner.net, parts.val).logits.argmax(1)
     return float((predicted == parts.val.y.cpu()).double().mean())
-
-
-@contextmanager
-def clocked(seconds: dict[str, float], stage: str, past: Seconds) -> Iterator[None]:
-    """Note how long a stage took, with what it took before the run was killed."""
-    start = time.perf_counter()
-    yield
-    seconds[stage] = round(past.get(stage, 0.0) + time.perf_counter() - start, 3)

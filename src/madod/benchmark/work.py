@@ -13,6 +13,7 @@ import torch
 
 from madod.benchmark.claim import Claim, claimed
 from madod.benchmark.jobs import Job
+from madod.benchmark.means import Means
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
 from madod.benchmark.run import run
@@ -89,20 +90,12 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     if job.spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"{job.pretrained} is not the file that the plan was made with: start the sweep again")
     dataset = at_hand(job.data, job.spec.size, job.skip_bad, root=places.root, cache=places.cache)
-    run(
-        job.spec,
-        job.view(dataset),
-        out=folder,
-        cache=places.cache,
-        device=torch.device(places.device),
-        weights=weights,
-        detectors=job.detectors,
-        ship="energy" if "energy" in job.detectors else job.detectors[0],
-        waive_gate=job.waive_gate,
-        compiled=job.compiled,
-        remedy=IN_THE_PLAN,
-        progress=claim.progress,
-    )
+    means = Means(
+        places.cache, torch.device(places.device),
+        waive_gate=job.waive_gate, compiled=job.compiled, remedy=IN_THE_PLAN, progress=claim.progress,
+    )  # fmt: skip
+    ship = "energy" if "energy" in job.detectors else job.detectors[0]
+    run(job.spec, job.view(dataset), out=folder, means=means, weights=weights, detectors=job.detectors, ship=ship)
     if not job.keep_model:
         shutil.rmtree(folder / "model", ignore_errors=True)
 

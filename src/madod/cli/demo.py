@@ -53,15 +53,13 @@ def main(arguments: Sequence[str]) -> int:
     refuse_file(how.out)
     refuse_closed(how.out)
     with alone(how.out), shown(how.quiet) as progress:
+        from madod.benchmark.means import Means
         from madod.benchmark.run import run
         from madod.data.digits import Digits
 
-        device, outcomes = torch_device(how.device), {}
+        means, outcomes = Means(how.out / "cache", torch_device(how.device), progress=progress), {}
         for name in ALGORITHMS:
-            outcomes[name] = run(
-                demo_spec(name, how.seed), Digits(),
-                out=how.out / name, cache=how.out / "cache", device=device, progress=progress,
-            )  # fmt: skip
+            outcomes[name] = run(demo_spec(name, how.seed), Digits(), out=how.out / name, means=means)
         progress("page", 0, 1)
         write(how, outcomes, start)
         progress("page", 1, 1)

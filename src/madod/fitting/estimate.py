@@ -12,7 +12,7 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.examiner import JUDGE_STEPS
 from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
-from madod.benchmark.run import divided, setting
+from madod.benchmark.run import Material, divided, setting
 from madod.data.base import DomainDataset, Pool
 from madod.models.classifier import Restyle, no_translate
 from madod.models.compute import compute
@@ -55,7 +55,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)
         translate = freeze(munit, architecture, how).to(device)
-    known = setting(spec, dataset, parts, translate, weights, how)
+    known = setting(Material(spec, dataset, parts, weights), translate, how)
     learner = method(config, known, torch.Generator(device).manual_seed(0)).to(device)
     return Pace(_seconds_a_step(learner, source, device), generator_step)
 

@@ -11,6 +11,7 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
+from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import run
@@ -61,9 +62,9 @@ def carry_out(
     names = ready.detectors
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
+        means = Means(ready.cache, ready.device, waive_gate=waive_gate, progress=report)
         return run(
-            plan, ready.dataset, out=folder, cache=ready.cache, device=ready.device, weights=ready.weights,
-            detectors=names, ship=ship, waive_gate=waive_gate, progress=report,
+            plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship
         )  # fmt: skip
 
     def fold(plan: RunSpec, folder: Path, stage: str) -> Outcome:
