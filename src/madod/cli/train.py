@@ -132,10 +132,9 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
     from madod.benchmark.settings import hparams
 
     algorithm = _wanted(arguments, "--algorithm", Train.algorithm)
-    start = choice.pretrained if choice else _wanted(arguments, "--pretrained", "none")
-    config = ALGORITHMS[algorithm].Config
-    default = hparams(algorithm, choice.preset if choice else {}, pretrained=start != "none")
-    method = offered(config, whole=choice is not None)
+    start = _wanted(arguments, "--pretrained", "none")
+    default = choice.hparams(algorithm) if choice else hparams(algorithm, pretrained=start != "none")
+    method = offered(ALGORITHMS[algorithm].Config, whole=choice is not None)
     form = dataclasses.make_dataclass(
         "TrainWithConfig", [("common", Train), ("method", method, dataclasses.field(default=method(**default)))],
         frozen=True,
@@ -204,13 +203,10 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         Wishes(
             size=how.size, backbone=how.backbone, pretrained=how.pretrained, steps=how.steps, translate=how.translate,
             translate_steps=how.translate_steps, check=how.check, precision=how.precision, test_domain=how.test_domain,
-            ood_classes=how.ood_class,
+            ood_classes=how.ood_class, algorithm=how.algorithm, detector=how.detector, seed=how.seed,
+            split_seed=how.split_seed,
         ),
-        algorithm=how.algorithm,
         hparams=lambda choice: arguments_of(arguments, choice)[1],
-        detector=how.detector,
-        seed=how.seed,
-        split_seed=how.split_seed,
         device=torch_device(how.device),
         out=how.out,
         before=lambda look: say(how, noticed(look)),

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, Literal
 
 from madod.algorithms.base import BaseConfig
+from madod.benchmark.settings import hparams as with_presets
 from madod.errors import InputError
 from madod.models.backbones import check_backbone
 from madod.models.compute import usual_precision
@@ -48,6 +49,11 @@ class Wishes:
     """A domain that is kept apart for a test; None keeps none apart."""
     ood_classes: tuple[str, ...] = ()
     """Classes that are kept apart for a test."""
+    algorithm: str = "madod"
+    detector: str | None = None
+    """The one that ships; None is chosen by the check."""
+    seed: int = 0
+    split_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,10 @@ class Choice:
     """Hyper-parameters other than the method's own presets."""
     precision: str = "float32"
     reasons: tuple[str, ...] = ()
+
+    def hparams(self, algorithm: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return every hyper-parameter of an algorithm: those given, the others by the presets for what was chosen."""
+        return with_presets(algorithm, {**self.preset, **(given or {})}, pretrained=self.pretrained != "none")
 
 
 def choose(wishes: Wishes, side: float, *, own: bool, gpu: bool, config: type[BaseConfig] = BaseConfig) -> Choice:

@@ -15,7 +15,6 @@ from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import run
-from madod.benchmark.settings import hparams as with_presets
 from madod.data.opening import Opening
 from madod.errors import InputError, nearest
 from madod.fitting.check import Fold, best_detector, checked, offered
@@ -24,7 +23,7 @@ from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
 from madod.fitting.prepare import Ready, prepare
 from madod.fitting.strangers import Strangers, scored
-from madod.kinds import filled, taken
+from madod.kinds import filled
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
@@ -125,8 +124,6 @@ def fit(
     (('cat', 'dog'), ('day',), 'energy')
     """
     where = device_named(device)
-    algorithm, detector = taken("algorithm", str, algorithm), taken("detector", str | None, detector)
-    seed, split_seed = taken("seed", int, seed), taken("split_seed", int, split_seed)
     one_of("check", [check], get_args(Check))
     one_of("translate", [translate] if translate else [], ("munit", "augment"))
     several = isinstance(ood_classes, Iterable) and not isinstance(ood_classes, str)
@@ -134,20 +131,15 @@ def fit(
         Wishes, size=size, backbone=backbone, steps=steps, translate=translate, translate_steps=translate_steps,
         pretrained=str(pretrained) if isinstance(pretrained, Path) else pretrained, check=check, precision=precision,
         test_domain=test_domain, ood_classes=tuple(ood_classes) if several else ood_classes,
+        algorithm=algorithm, detector=detector, seed=seed, split_seed=split_seed,
     )  # fmt: skip
-    one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[algorithm].Config)))
+    one_of("hparams", hparams or {}, sorted(useful(ALGORITHMS[wishes.algorithm].Config)))
     own = folder if isinstance(folder, Path) else None  # "digits" is the dataset, Path("digits") the folder
     ready = prepare(
         "folder" if own else str(folder),
         Opening(own, wishes.size, skip_bad, Path(cache) if cache else None),
         wishes,
-        algorithm=algorithm,
-        hparams=lambda choice: with_presets(
-            algorithm, {**choice.preset, **(hparams or {})}, pretrained=choice.pretrained != "none"
-        ),
-        detector=detector,
-        seed=seed,
-        split_seed=split_seed,
+        hparams=lambda choice: choice.hparams(wishes.algorithm, hparams),
         device=where,
         out=None if out is None else Path(out),
         progress=progress,

@@ -71,11 +71,7 @@ def prepare(
     opening: Opening,
     wishes: Wishes,
     *,
-    algorithm: str,
     hparams: Callable[[Choice], Mapping[str, Any]],
-    detector: str | None,
-    seed: int,
-    split_seed: int,
     device: torch.device,
     out: Path | None = None,
     before: Callable[[Look], None] | None = None,
@@ -89,19 +85,19 @@ def prepare(
     own = own_folder(data, opening.root)
     if out is not None:
         refuse_place(out, own)
-    if detector is not None:
-        refuse_scoreless(algorithm, [detector])
-    seen = look(data, opening, wishes, device, config=ALGORITHMS[algorithm].Config, progress=progress)
+    if wishes.detector is not None:
+        refuse_scoreless(wishes.algorithm, [wishes.detector])
+    seen = look(data, opening, wishes, device, config=ALGORITHMS[wishes.algorithm].Config, progress=progress)
     choice, cache = seen.choice, opening.cache or cache_dir()
-    _refuse_numbers(choice, seed, split_seed)
+    _refuse_numbers(choice, wishes)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = RunSpec(
         dataset=recorded_as(own) if own else data,
         test_domain=wishes.test_domain,
         ood_classes=wishes.ood_classes,
-        algorithm=algorithm,
-        seed=seed,
-        split_seed=split_seed,
+        algorithm=wishes.algorithm,
+        seed=wishes.seed,
+        split_seed=wishes.split_seed,
         steps=choice.steps,
         backbone=choice.backbone,
         translate=choice.translate,
@@ -112,11 +108,11 @@ def prepare(
         precision=choice.precision,
     )
     if out is not None:
-        refuse_another(spec, out, detector)
+        refuse_another(spec, out, wishes.detector)
     if before is not None:
         before(seen)
     dataset = opened(data, opening, seen, progress)
-    ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, detector, device, cache)
+    ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, wishes.detector, device, cache)
     if out is None:
         return ready
     refuse_other_images(spec, fingerprints(divided(spec, dataset)), out)
@@ -181,10 +177,10 @@ def of_kept(seen: Look, dataset: DomainDataset, wishes: Wishes) -> Look:
     return replace(seen, survey=found)
 
 
-def _refuse_numbers(choice: Choice, seed: int, split_seed: int) -> None:
+def _refuse_numbers(choice: Choice, wishes: Wishes) -> None:
     numbers = {"steps": (choice.steps, 1), "translate_steps": (choice.translate_steps, 0)}
     for name, (number, least) in numbers.items():
         if number < least:
             raise InputError(f"{name} cannot be {number}: give {least} or more")
-    refuse_seed("seed", seed)
-    refuse_seed("split_seed", split_seed)
+    refuse_seed("seed", wishes.seed)
+    refuse_seed("split_seed", wishes.split_seed)
