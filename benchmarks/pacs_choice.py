@@ -169,6 +169,7 @@ def work(job: Job) -> None:
 
     from madod.benchmark.examiner import Examiner
     from madod.benchmark.generator import generator, plain
+    from madod.benchmark.means import Means
     from madod.benchmark.provenance import versions
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
@@ -184,6 +185,7 @@ def work(job: Job) -> None:
     device = torch.device(job.device)
     weights = read_file(job.root / WEIGHTS)
     cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
+    means = Means(cache, device, waive_gate=True, compiled=job.compiled)
     whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
@@ -200,10 +202,8 @@ def work(job: Job) -> None:
         way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)), insist=job.compiled)
         made = plain(whole.augmentation)
         if trial.method.needs_translate(trial.config(job.average)):
-            made = generator(
-                first, Examiner(BACKBONE, whole.augmentation, weights), steps=trial.g_steps,
-                cache=cache, progress=silent, waive=True, compute=how, restyling=way, compiled=job.compiled,
-            )  # fmt: skip
+            examiner = Examiner(BACKBONE, whole.augmentation, weights)
+            made = generator(first, examiner, means, steps=trial.g_steps, compute=how, restyling=way)
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
         make_net = partial(build_net, len(first.source.classes), weights, way)

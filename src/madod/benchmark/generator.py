@@ -17,13 +17,13 @@ from PIL import Image
 from torch import Tensor, nn
 
 from madod.benchmark.examiner import JUDGED, SEED, Examiner, Training
+from madod.benchmark.means import Means
 from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
 from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 from madod.models.recorded import forget
-from madod.progress import Progress
 from madod.storage import read_json, whole, write_json
 from madod.training import CHECKPOINT, spent, train
 from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
@@ -60,23 +60,20 @@ class Generator:
 def generator(
     split: Split,
     examiner: Examiner,
+    means: Means,
     *,
     steps: int,
-    cache: Path,
-    progress: Progress,
-    waive: bool,
     compute: Compute = PLAIN,
     restyling: Compute | None = None,
-    compiled: bool = False,
 ) -> Generator:
     """Return the split's G, trained now or found in the cache; refuse one outside its bounds unless waived.
 
     With 0 steps it is trained until it rebuilds held-out source images no better (`settled`). Two processes never
     train the same one: the second waits for the first, and goes on where it was killed. `restyling` is how it computes
-    afterwards, if not as in training; `compiled` has its training compiled however few the steps.
+    afterwards, if not as in training.
     """
     key = _key(split, steps, compute.precision, examiner.facts(split.source))
-    folder = cache / "generators" / key[:20]
+    folder = means.cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
     with FileLock(folder / "lock"):
@@ -84,13 +81,13 @@ def generator(
         verdict = _kept(folder)
         if verdict is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            training = partial(train, identity=key, progress=progress, remedy=REMEDY)
-            long = compute.over(steps or MOST, least=WORTH_STEPS, insist=compiled)
+            training = partial(train, identity=key, progress=means.progress, remedy=REMEDY)
+            long = compute.over(steps or MOST, least=WORTH_STEPS, insist=means.compiled)
             verdict = _made(split, examiner, steps, folder, training, long)
             torch.cuda.empty_cache()  # of G's training: others may share the GPU
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
         grid = (folder / "grid.png").read_bytes()
-    return Generator(translate, _admitted(verdict, waive) | {"key": key}, grid, waited, earlier)
+    return Generator(translate, _admitted(verdict, means.waive_gate) | {"key": key}, grid, waited, earlier)
 
 
 def _made(

@@ -145,11 +145,8 @@ def restyler(material: Material, means: Means, fastest: Compute, how: Compute) -
     spec, augmentation = material.spec, material.dataset.augmentation
     if spec.translate == "augment":
         return plain(augmentation)
-    return generator(
-        material.parts, Examiner(spec.backbone, augmentation, material.weights), steps=spec.translate_steps,
-        cache=means.cache, progress=means.progress, waive=means.waive_gate, compute=fastest, restyling=how,
-        compiled=means.compiled,
-    )  # fmt: skip
+    examiner = Examiner(spec.backbone, augmentation, material.weights)
+    return generator(material.parts, examiner, means, steps=spec.translate_steps, compute=fastest, restyling=how)
 
 
 def setting(material: Material, translate: Restyle, how: Compute) -> Setting:
