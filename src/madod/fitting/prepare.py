@@ -82,31 +82,15 @@ def prepare(
     So is a folder `out` that cannot take the model. `hparams` returns every hyper-parameter for what was chosen;
     `before` is told of it before pictures are decoded.
     """
-    own = own_folder(data, opening.root)
     if out is not None:
-        refuse_place(out, own)
+        refuse_place(out, own_folder(data, opening.root))
     if wishes.detector is not None:
         refuse_scoreless(wishes.algorithm, [wishes.detector])
     seen = look(data, opening, wishes, device, config=ALGORITHMS[wishes.algorithm].Config, progress=progress)
     choice, cache = seen.choice, opening.cache or cache_dir()
     _refuse_numbers(choice, wishes)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
-    spec = RunSpec(
-        dataset=recorded_as(own) if own else data,
-        test_domain=wishes.test_domain,
-        ood_classes=wishes.ood_classes,
-        algorithm=wishes.algorithm,
-        seed=wishes.seed,
-        split_seed=wishes.split_seed,
-        steps=choice.steps,
-        backbone=choice.backbone,
-        translate=choice.translate,
-        translate_steps=choice.translate_steps,
-        hparams=hparams(choice),
-        pretrained=weights.label if weights else None,
-        size=choice.size if own else opening.size,
-        precision=choice.precision,
-    )
+    spec = spec_of(data, opening, wishes, choice, weights, hparams(choice))
     if out is not None:
         refuse_another(spec, out, wishes.detector)
     if before is not None:
@@ -118,6 +102,34 @@ def prepare(
     refuse_other_images(spec, fingerprints(divided(spec, dataset)), out)
     check = standing(spec, dataset, choice.check, out, detectors=ready.detectors)
     return replace(ready, look=replace(ready.look, choice=replace(choice, check=check)))
+
+
+def spec_of(
+    data: str,
+    opening: Opening,
+    wishes: Wishes,
+    choice: Choice,
+    weights: Weights | None,
+    hparams: Mapping[str, Any],
+) -> RunSpec:
+    """Return the spec of what a person fixed and what was chosen."""
+    own = own_folder(data, opening.root)
+    return RunSpec(
+        dataset=recorded_as(own) if own else data,
+        test_domain=wishes.test_domain,
+        ood_classes=wishes.ood_classes,
+        algorithm=wishes.algorithm,
+        seed=wishes.seed,
+        split_seed=wishes.split_seed,
+        steps=choice.steps,
+        backbone=choice.backbone,
+        translate=choice.translate,
+        translate_steps=choice.translate_steps,
+        hparams=hparams,
+        pretrained=weights.label if weights else None,
+        size=choice.size if own else opening.size,
+        precision=choice.precision,
+    )
 
 
 def refuse_place(out: Path, own: Path | None) -> None:
