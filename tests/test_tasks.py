@@ -34,6 +34,11 @@ def numbers(batch: Batch) -> list[int]:
     return (pixels[:, 0, 0, 0] * 256 + pixels[:, 0, 0, 1]).tolist()
 
 
+def units_with(images, counts):
+    """Return how many units have so many images, or more, over all domains."""
+    return sum(sum(unit) >= images for unit in zip(*counts, strict=True))
+
+
 pools = (
     st.integers(1, 4)
     .flatmap(
@@ -43,7 +48,7 @@ pools = (
             )
         )
     )
-    .filter(lambda counts: sum(sum(row[u] for row in counts) > 0 for u in range(len(counts[0]))) >= 3)
+    .filter(lambda counts: units_with(1, counts) >= 3 and units_with(2, counts) >= 2)
 )
 
 

@@ -50,4 +50,10 @@ def _runs(frame: pd.DataFrame, name: str) -> tuple[str, ...]:
     rates = 100 * mine.drop_duplicates(CELL)["base_rate"]
     domains = ", ".join(sorted(set(mine["test_domain"])))
     counts = str(mine["seed"].nunique()), str(mine["folder"].nunique())
-    return domains, ", ".join(classes), *counts, f"{rates.min():.1f} to {rates.max():.1f}"
+    return domains, ", ".join(classes), *counts, span(rates.min(), rates.max())
+
+
+def span(low: float, high: float) -> str:
+    """Return a number of percent, or two where they are written differently."""
+    ends = dict.fromkeys((f"{low:.1f}", f"{high:.1f}"))
+    return " to ".join(ends)

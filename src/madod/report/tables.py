@@ -17,7 +17,7 @@ from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
 from madod.report.planned import asked_in, detectors_asked, detectors_due, of_dataset
 from madod.report.significance import REFERENCE, comparisons
-from madod.report.statistics import statistics
+from madod.report.statistics import span, statistics
 from madod.report.table import MISSING, Entry, Item, Row, Table, marked
 from madod.report.variants import mixed, usual
 
@@ -165,7 +165,7 @@ def build(
 def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group, Rates] | None) -> Iterator[str]:
     """Say how to read a table: what its numbers and marks are, and which of the paper's are not like for like."""
     if rates:
-        spans = (f"{heads[group]} {low:.1f} to {high:.1f}" for group, (_, low, high) in rates.items() if group in heads)
+        spans = (f"{heads[group]} {span(low, high)}" for group, (_, low, high) in rates.items() if group in heads)
         yield from (
             SUMMED,
             RANKED + (ASIDE if numbers.aside else ""),
