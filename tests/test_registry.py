@@ -187,8 +187,15 @@ def test_plugins_are_found_by_their_text_and_imported_when_asked_for(plugin, tmp
     assert registry.summary("suspicion") == "What MSP says."
     assert "an_outsider" not in sys.modules
     monkeypatch.setenv(module.PLUGINS, "an_outsider, an_outsider")
+    assert Registry("detector", "madod.detectors").entries == registry.entries
+
+
+def test_two_plugins_under_one_name_are_refused(plugin, tmp_path, monkeypatch, registry):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shutil.copy(tmp_path / "an_outsider.py", tmp_path / "a_copy.py")
+    monkeypatch.setenv(module.PLUGINS, "an_outsider, a_copy")
     with pytest.raises(InputError, match="two classes are registered as the detector 'suspicion'"):
-        list(Registry("detector", "madod.detectors"))
+        list(registry)
 
 
 @pytest.mark.parametrize("name", ["no_such_thing", "no_such.thing", "..", "json.scanner.x", "itertools"])

@@ -69,7 +69,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 yield _name(mark, file), entry
 
     def _of_plugins(self) -> Iterator[tuple[str, Entry]]:
-        for module in filter(None, map(str.strip, os.environ.get(PLUGINS, "").split(","))):
+        named = map(str.strip, os.environ.get(PLUGINS, "").split(","))
+        for module in dict.fromkeys(filter(None, named)):  # one that is named twice counts once
             file = _source(module)
             found = list(_registrations(file, module))
             if not found:
