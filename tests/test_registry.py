@@ -11,8 +11,8 @@ import pytest
 
 from madod import registry as module
 from madod.algorithms.base import ALGORITHMS, Algorithm
-from madod.data.base import DATASETS
-from madod.detectors.base import DETECTORS
+from madod.data.base import DATASETS, DomainDataset
+from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.predict import load
 from madod.registry import Registry
@@ -117,6 +117,17 @@ def test_another_class_under_a_taken_name_is_refused_and_the_same_one_again_is_n
             registry.register(name)(written("Copy"))
     assert registry["energy"] is DETECTORS["energy"]
     registry.register("energy")(DETECTORS["energy"])
+
+
+@pytest.mark.parametrize(
+    ("registry", "base", "missing"),
+    [(ALGORITHMS, Algorithm, "objective"), (DETECTORS, Detector, "score"), (DATASETS, DomainDataset, "read")],
+    ids=["algorithm", "detector", "dataset"],
+)
+def test_a_class_without_what_its_kind_has_to_write_is_refused(registry, base, missing):
+    with pytest.raises(InputError, match=rf"'mine', but has no method {missing}: write it, as every {registry.kind}"):
+        registry.register("mine")(type("Mine", (base,), {}))
+    assert "mine" not in registry
 
 
 def test_two_files_of_the_package_under_one_name_are_refused(registry, tmp_path, monkeypatch):

@@ -41,11 +41,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Put a class into the registry under a name; works from any module, the package's own or a user's.
 
-        The same class may come again, from a module that is loaded anew; another one under its name is refused.
+        The same class may come again, from a module that is loaded anew; another one under its name is refused, and so
+        is one without what a class of its kind has to write.
         """
 
         def add(cls: type[T]) -> type[T]:
             self._refuse_another(name, cls)
+            self._refuse_unfinished(name, cls)
             cls.name = name  # type: ignore[attr-defined]  # every registered class knows its name
             self._classes[name] = cls
             return cls
@@ -92,6 +94,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             return
         if first != mine:
             raise self._twice(name, first, mine)
+
+    def _refuse_unfinished(self, name: str, cls: type[T]) -> None:
+        if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+            raise InputError(
+                f"{cls.__qualname__} in {_file(cls)} is registered as the {self.kind} {name!r}, but has no method "
+                f"{', '.join(missing)}: write it, as every {self.kind} does"
+            )
 
     def _twice(self, name: str, *classes: tuple[str, str]) -> InputError:
         where = " and ".join(f"{cls} in {file}" for cls, file in classes)
