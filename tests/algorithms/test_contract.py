@@ -1,7 +1,7 @@
 import math
 import re
 import sys
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, make_dataclass, replace
 from functools import cache, cached_property
 from inspect import getsource
 from itertools import count
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
-from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig
 from madod.benchmark.settings import hparams
 from madod.data.base import DATASETS
 from madod.data.split import split
@@ -331,6 +331,14 @@ def test_an_objective_that_does_not_return_named_scalars_is_refused_with_what_it
     batch = next(erm.batches(toy_pool(), np.random.default_rng(0)))
     with pytest.raises(InputError, match=f"objective of ERM has to return .*{said}"):
         erm.update(batch)
+
+
+@pytest.mark.parametrize(
+    "config", [type("Loose", (BaseConfig,), {}), make_dataclass("Loose", [], frozen=True), BaseConfig()]
+)
+def test_a_config_whose_fields_would_be_no_hyper_parameters_is_refused_with_its_method(config):
+    with pytest.raises(InputError, match=r"^Config of Mine has to be a class .*: not so is .*(Loose|BaseConfig)"):
+        type("Mine", (Algorithm,), {"Config": config})
 
 
 def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():

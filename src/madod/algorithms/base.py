@@ -88,6 +88,17 @@ class Algorithm(nn.Module, ABC):
     """Whether its network brings along an unknown score of its own (`Outputs.own`)."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
+    def __init_subclass__(cls) -> None:
+        """Refuse a `Config` whose fields would be no hyper-parameters."""
+        super().__init_subclass__()
+        config = cls.Config
+        derived = isinstance(config, type) and issubclass(config, BaseConfig)
+        if not derived or "__dataclass_fields__" not in vars(config):  # its own, not its parent's
+            raise InputError(
+                f"Config of {cls.__name__} has to be a class that inherits from BaseConfig and has "
+                f"@dataclass(frozen=True) above it: not so is {config!r}"
+            )
+
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
         """Keep what the method knows; `rng`, on the device of the images, feeds every draw of a step."""
         super().__init__()
