@@ -333,6 +333,17 @@ def test_an_objective_that_does_not_return_named_scalars_is_refused_with_what_it
         erm.update(batch)
 
 
+@pytest.mark.parametrize("cut_off", [Tensor.detach, lambda loss: loss.detach().requires_grad_()])
+def test_a_loss_that_does_not_depend_on_the_weights_is_refused(monkeypatch, cut_off):
+    erm = toy_algorithm("erm")
+    right = erm.objective
+    batch = next(erm.batches(toy_pool(), np.random.default_rng(0)))
+    erm.update(batch)
+    monkeypatch.setattr(erm, "objective", lambda batch: {"loss": cut_off(right(batch)["loss"])})
+    with pytest.raises(InputError, match=r"^the loss that objective of ERM returns does not depend on the weights"):
+        erm.update(batch)
+
+
 @pytest.mark.parametrize(
     "config", [type("Loose", (BaseConfig,), {}), make_dataclass("Loose", [], frozen=True), BaseConfig()]
 )

@@ -183,7 +183,9 @@ class Algorithm(nn.Module, ABC):
         terms = self.objective(batch)
         self._refuse_unnamed(terms)
         self.optimizer.zero_grad(set_to_none=True)
-        terms["loss"].backward()
+        if terms["loss"].requires_grad:
+            terms["loss"].backward()
+        self._refuse_cut_off()
         self.optimizer.step()
         return {name: term.detach() for name, term in terms.items()}
 
@@ -209,6 +211,14 @@ class Algorithm(nn.Module, ABC):
             raise InputError(
                 f"objective of {type(self).__name__} has to return a dict of tensors without dimensions, one of them "
                 f"called 'loss': {'not so is' if wrong else 'it returns'} {returned}"
+            )
+
+    def _refuse_cut_off(self) -> None:
+        """Refuse a loss that left no weight a gradient."""
+        if all(weight.grad is None for group in self.optimizer.param_groups for weight in group["params"]):
+            raise InputError(
+                f"the loss that objective of {type(self).__name__} returns does not depend on the weights, so that it "
+                "cannot be learned from: remove what cuts it off from self.net, such as detach, item or no_grad"
             )
 
     def _average(self) -> None:
