@@ -167,6 +167,12 @@ def test_a_table_tells_small_scores_from_a_small_threshold():
     assert row.split() == ["a.png", "кот", "0.5000", "-12.3457", "0", "False"]
 
 
+@pytest.mark.parametrize(("name", "fewer"), [("写真/猫.png", 3), ("e\N{COMBINING ACUTE ACCENT}.png", -1)])
+def test_columns_of_a_table_stay_in_line_behind_letters_that_are_two_wide_or_none(name, fewer):
+    plain, other = (written(Prediction(path, "cat", 0.5, 1.0, 2.0, False), "table") for path in ("a.png", name))
+    assert len(plain) - len(other) == plain.index("cat") - other.index("cat") == fewer
+
+
 def test_predict_says_what_it_left_out_and_how_many_it_called_unknown(trained, pictures, tmp_path, here, caplog):
     files = sorted((pictures / "写真" / "кот").iterdir())[:3]
     for file in files:

@@ -43,6 +43,13 @@ def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
     assert all(line.split()[3] == "100.0" and line.split()[5] == "0.0" for line in lines[:3])
 
 
+def test_the_table_stays_in_line_behind_a_domain_with_wide_letters(home, capsys):
+    (home / "pictures" / "day").rename(home / "pictures" / "昼の写真")
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--quiet"]) == 0
+    _, head, night, wide, *_ = capsys.readouterr().out.splitlines()
+    assert len(head) == len(night) == len(wide) + len("昼の写真")
+
+
 def test_evaluate_says_how_far_it_is_unless_it_is_to_be_quiet(home, capsys):
     words = ["evaluate", str(home / "model"), str(home / "pictures")]
     model = toy_model()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, parse
-from madod.cli.escaped import escaped
+from madod.cli.escaped import escaped, padded
 from madod.cli.progress import shown
 from madod.cli.using import Using
 from madod.errors import InputError
@@ -87,12 +87,14 @@ def in_json(found: "Findings") -> dict[str, object]:
 
 def table(found: "Findings") -> str:
     """Return a line a domain, one for all of them, and the commonest confusions."""
+    from rich.cells import cell_len
+
     rows = [HEAD, *(row(name, measures) for name, measures in found.by_domain.items())]
     if len(found.by_domain) > 1:
         rows.append(row("all", found.overall))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     lines = [
-        f"{name:{widths[0]}}" + "".join(f"  {field:>{width}}" for field, width in zip(rest, widths[1:], strict=True))
+        padded(name, widths[0]) + "".join(f"  {field:>{width}}" for field, width in zip(rest, widths[1:], strict=True))
         for name, *rest in rows
     ]
     worst = [f"{count} {truth} as {label}" for (truth, label), count in found.confused.most_common(MOST)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
-from madod.cli.escaped import escaped
+from madod.cli.escaped import escaped, padded
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
@@ -202,4 +202,4 @@ def line(fields: Sequence[str], style: str) -> str:
         csv.writer(text, lineterminator="\n").writerow(fields)
         return text.getvalue()
     path, label, *rest = fields
-    return f"{path:40}  {label:16}" + "".join(f"  {field:>10}" for field in rest) + "\n"
+    return f"{padded(path, 40)}  {padded(label, 16)}" + "".join(f"  {field:>10}" for field in rest) + "\n"
