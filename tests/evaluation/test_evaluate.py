@@ -119,6 +119,13 @@ def test_what_is_wrong_with_a_detector_of_ones_own_is_said(parts, net, monkeypat
         evaluate_stored(stored, ["mine"])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", [name for name in DETECTORS if name != "own"])
+def test_one_held_out_image_is_enough(parts, net, name):
+    alone = parts._replace(val=parts.val.subset(torch.arange(1)))
+    assert len(evaluate(net, alone, [name]).held[name]) == 1
+
+
 def test_scores_of_features_that_are_no_numbers_are_not_the_detectors_doing(parts, net):
     stored = evaluate(net, parts, []).stored
     stored.outputs["val"].logits.fill_(np.nan)

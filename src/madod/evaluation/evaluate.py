@@ -141,7 +141,8 @@ def _refuse_company(name: str, detector: Detector, scores: Tensor, outputs: Outp
     """
     own = None if outputs.own is None else outputs.own[:2]
     pair = detector.score(Outputs(outputs.features[:2], outputs.logits[:2], own))
-    if bool(((pair - scores[:2]).abs() > 1e-6 + 1e-2 * (scores[:2].abs() + scores.std())).any()):
+    bound = 1e-6 + 1e-2 * (scores[:2].abs() + scores.std(correction=0))  # of one image alone 0
+    if bool(((pair - scores[:2]).abs() > bound).any()):
         raise InputError(
             f"scores of the detector {name!r} change with the images that are scored beside: let it compute each from "
             "its image alone, and learn means and the like in fit"
