@@ -277,6 +277,14 @@ def test_a_model_without_a_check_does_not_carry_one_that_was_begun_before(stage,
     assert not list((tmp_path / "out").glob("check*"))
 
 
+@pytest.mark.parametrize("text", ['{"mine": 1}', "mine"])
+def test_a_file_of_a_persons_own_is_not_taken_for_a_check(text, pictures, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "check.json").write_text(text)
+    madod.fit(pictures, out=tmp_path / "out", cache=tmp_path, algorithm="erm", steps=2, size=8, check="none")
+    assert (tmp_path / "out" / "check.json").read_text() == text
+
+
 def test_what_a_person_keeps_in_a_training_stays_there(pictures, tmp_path):
     how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "size": 8, "detector": "energy"}
     madod.fit(pictures, **how)

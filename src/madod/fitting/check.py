@@ -82,8 +82,8 @@ def checked(
     """
     if how == "none":
         _drop_runs(out)
-        if not (out / RECORD).exists():
-            (out / CHECKED).unlink(missing_ok=True)
+        if not (out / RECORD).exists() and _noted(out / CHECKED):
+            (out / CHECKED).unlink()
         return []
     plans = fold_specs(spec, dataset, how)
     ids = _ids(spec, dataset, plans)
@@ -108,6 +108,14 @@ def _drop_runs(out: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
     with suppress(OSError):  # whatever else is in it is a person's own
         (out / FOLDS).rmdir()
+
+
+def _noted(file: Path) -> bool:
+    """Tell whether a file is what a check left, and no other of a person's own by that name."""
+    with suppress(InputError):
+        facts = read_json(file)
+        return isinstance(facts, dict) and facts.keys() >= {"runs", "folds"}
+    return False
 
 
 def standing(
