@@ -78,8 +78,8 @@ class Algorithm(nn.Module, ABC):
     """
     recordable: ClassVar[bool] = False
     """Whether all steps do the same on a GPU, so that one can be recorded (`madod.models.recorded`): `objective`
-    then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step. A class says it
-    for itself: those that inherit from it may do more."""
+    then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step (where one does,
+    `update` calls `forget` first). A class says it for itself: those that inherit from it may do more."""
     record_plain: ClassVar[bool] = False
     """Whether steps are recorded even where they are not compiled: their many kernels take less than a start."""
     falls: ClassVar[tuple[float, ...]] = ()

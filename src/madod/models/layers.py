@@ -99,7 +99,7 @@ def folding() -> Iterator[None]:
 
 
 def normed(conv: nn.Conv2d, norm: nn.Module, x: Tensor) -> Tensor:
-    """Return norm(conv(x)); frozen statistics are folded where their small products cost little: in compiled code."""
+    """Return norm(conv(x)); frozen statistics are folded in compiled code, where it costs little, and in `folding`."""
     if isinstance(norm, FrozenBatchNorm) and (torch.compiler.is_compiling() or _folding.get()):
         return folded(conv, norm, x)
     return norm(conv(x))
