@@ -11,7 +11,7 @@ import sys
 import pytest
 import tyro
 
-from madod.cli.list import PACKAGES
+from madod.cli.list import PACKAGES, table
 from madod.cli.main import VERBS, main
 from madod.cli.progress import lines, shown
 from madod.cli.train import arguments_of
@@ -105,6 +105,11 @@ def test_a_list_of_nothing_in_particular_has_every_kind(capsys):
     for kind, rows in every.items():
         assert rows.keys() == set(Registry(kind, PACKAGES[kind]))
         assert f"{kind}\n  {min(rows)} " in table
+
+
+def test_descriptions_in_a_list_stay_in_line_behind_names_with_wide_letters():
+    first, second = table({"erm": "plain", "我的": "mine"}).splitlines()
+    assert first.index("plain") == second.index("mine") + len("我的")
 
 
 def test_lists_hold_what_the_readme_promises(capsys):

@@ -11,6 +11,7 @@ from madod.benchmark.messages import Places
 from madod.benchmark.rules import RULES
 from madod.benchmark.select import picked, picks
 from madod.benchmark.work import perform
+from madod.cli.looking import picks_table
 from madod.cli.main import main
 from tests.benchmark.drawn import CELL, DETECTORS, agenda_of_three, record
 from tests.benchmark.plans import MINI, written
@@ -85,6 +86,13 @@ def test_the_command_line_shows_picks_and_marks_the_leak(tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert [pick["draw"] for pick in facts["picks"]] == [0, 1, 2]
     assert facts["picks"][1]["cell"] == {"dataset": "digits", "test_domain": "neon", "unknown": ["4"]}
+
+
+def test_the_columns_of_picks_stay_in_line_behind_names_with_wide_letters(tmp_path):
+    found = picks(agenda_of_three(tmp_path), tmp_path)
+    wide = [pick._replace(cell=pick.cell._replace(test_domain="昼の写真")) for pick in found[:1]]
+    head, first, second, *_ = picks_table([*wide, *found[1:]], "oracle").splitlines()
+    assert head.index("rule") == second.index("leave_one") == first.index("training_domain") + len("昼の写真")
 
 
 def test_selection_inside_the_sources_from_plan_to_pick(tmp_path, capsys):

@@ -205,6 +205,15 @@ def test_csv_reads_back_and_latex_is_balanced(frame):
     assert len({line.count("|") for line in lines}) == 1
 
 
+@pytest.mark.parametrize(("name", "fewer"), [("写真の猫", 4), ("cafe\N{COMBINING ACUTE ACCENT}", -1)])
+def test_columns_of_a_text_stay_in_line_where_letters_are_two_wide_or_none(name, fewer):
+    table = Table("t", ("method", "cell"), (("", name), ("", "AUROC")), (Row((name, "here"), ("1.0", name)),))
+    _, _, rule, head, _, row, *_ = FORMS["text"](table).splitlines()
+    assert len(rule) - len(head) == fewer
+    assert len(rule) - len(row) == 2 * fewer
+    assert head.index("cell") - row.index("here") == fewer
+
+
 def test_latex_escapes_what_it_would_misread():
     table = Table("50 % <of> A_B & C", ("name",), (("", "p"),), (Row(("~^\\{}",), ("< 0.001",)),))
     text = FORMS["latex"](table)

@@ -7,10 +7,3 @@ r"""Characters that are no letters but orders, as Python writes them: \n, \x1b."
 def escaped(text: str) -> str:
     """Return a text for one line of a terminal: what would control it is spelt out."""
     return text.translate(CONTROL)
-
-
-def padded(text: str, width: int) -> str:
-    """Return a text with blanks up to a width, counted as a terminal shows it: some letters are two wide, some none."""
-    from rich.cells import cell_len
-
-    return text + " " * (width - cell_len(text))

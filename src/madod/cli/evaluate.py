@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, parse
-from madod.cli.escaped import escaped, padded
+from madod.cli.escaped import escaped
 from madod.cli.progress import shown
 from madod.cli.using import Using
 from madod.errors import InputError
+from madod.report.columns import padded, widest
 
 if TYPE_CHECKING:
     from madod.predict import Model
@@ -87,12 +88,10 @@ def in_json(found: "Findings") -> dict[str, object]:
 
 def table(found: "Findings") -> str:
     """Return a line a domain, one for all of them, and the commonest confusions."""
-    from rich.cells import cell_len
-
     rows = [HEAD, *(row(name, measures) for name, measures in found.by_domain.items())]
     if len(found.by_domain) > 1:
         rows.append(row("all", found.overall))
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths = [widest(column) for column in zip(*rows, strict=True)]
     lines = [
         padded(name, widths[0]) + "".join(f"  {field:>{width}}" for field, width in zip(rest, widths[1:], strict=True))
         for name, *rest in rows

@@ -10,6 +10,7 @@ import tyro
 
 from madod.cli.arguments import Switch, parse
 from madod.registry import Registry
+from madod.report.columns import padded, widest
 
 
 @dataclass(frozen=True)
@@ -52,5 +53,5 @@ def as_json(facts: object) -> str:
 
 def table(rows: dict[str, str], indent: str = "") -> str:
     """Return a line a name, descriptions one below the other."""
-    width = max(map(len, rows))
-    return "".join(f"{indent}{name:{width}}  {summary}\n" for name, summary in rows.items())
+    width = widest(rows)
+    return "".join(f"{indent}{padded(name, width)}  {summary}\n" for name, summary in rows.items())

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
-from madod.cli.escaped import escaped, padded
+from madod.cli.escaped import escaped
 from madod.cli.inputs import pictures
 from madod.cli.using import Using
 from madod.errors import InputError
+from madod.report.columns import padded
 from madod.storage import refuse_closed, refuse_file
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from madod.report.columns import padded, widest
 from madod.report.table import MISSING, Entry, Item, Table, signed
 
 Form = Literal["text", "markdown", "latex", "csv"]
@@ -34,7 +35,7 @@ def text(table: Table) -> str:
         part = table.only(group)
         heads = [*table.names, *(head for _, head in part.columns)]
         body = [[*row.names, *(_plain(item) for item in row.items)] for row in part.rows]
-        widths = [max(len(line[place]) for line in [heads, *body]) for place in range(len(heads))]
+        widths = [widest(line[place] for line in [heads, *body]) for place in range(len(heads))]
         rule = "  ".join("-" * width for width in widths)
         lines += [group, rule] if group else [rule]
         lines += [_aligned(line, widths, len(table.names)) for line in [heads]]
@@ -132,8 +133,8 @@ def _legend(table: Table, said: str) -> list[str]:
 
 
 def _aligned(line: Sequence[str], widths: Sequence[int], names: int) -> str:
-    left = [cell.ljust(width) for cell, width in zip(line[:names], widths[:names], strict=True)]
-    right = [cell.rjust(width) for cell, width in zip(line[names:], widths[names:], strict=True)]
+    left = [padded(cell, width) for cell, width in zip(line[:names], widths[:names], strict=True)]
+    right = [padded(cell, width, right=True) for cell, width in zip(line[names:], widths[names:], strict=True)]
     return "  ".join([*left, *right]).rstrip()
 
 
