@@ -239,6 +239,48 @@ def test_a_plugin_that_is_no_text_is_named(plugin, tmp_path, monkeypatch, regist
         list(registry)
 
 
+LOOSE = """from dataclasses import dataclass
+from madod.algorithms.base import BaseConfig
+
+@dataclass
+class Config(BaseConfig): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ({"an_outsider": LOOSE}, "/an_outsider.py, line 4, .*; write @dataclass[(]frozen=True[)] there"),
+        ({"an_outsider": "import loose\n", "loose": LOOSE}, "/loose.py, line 4, .*; write @dataclass"),
+        (
+            {"all.an_outsider": LOOSE, "all.__init__": "import all.an_outsider"},
+            "/all/an_outsider.py, line 4, .*; write",
+        ),
+        ({"an_outsider": "import nobody\n"}, "/an_outsider.py, line 1, .* No module named 'nobody'; mend it there"),
+        ({"an_outsider": "import torch\ntorch.nobody\n"}, "/an_outsider.py, line 2, .* no attribute 'nobody'; mend"),
+    ],
+    ids=["config", "beside", "package", "missing", "library"],
+)
+def test_a_plugin_that_cannot_be_imported_is_named_with_its_line(texts, said, tmp_path, monkeypatch):
+    plugin, *_ = texts
+    for name, text in (texts | {plugin: texts[plugin] + PLUGIN}).items():
+        file = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv(module.PLUGINS, plugin)
+    with pytest.raises(InputError, match=said):
+        Registry("algorithm", "madod.algorithms")["outsider"]
+
+
+def test_a_config_that_is_not_frozen_ends_in_one_line_on_the_command_line(plugin, tmp_path):
+    (tmp_path / "an_outsider.py").write_text(LOOSE + PLUGIN, encoding="utf-8")
+    words = ["train", "digits", "--out", str(tmp_path / "out"), "--algorithm", "outsider"]
+    ended = subprocess.run([sys.executable, "-m", "madod.cli.main", *words], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert re.fullmatch(r"madod: .*/an_outsider.py, line 4, .*; write @dataclass\(frozen=True\) .*\n", ended.stderr)
+
+
 @pytest.fixture
 def outsiders_model(tmp_path):
     """The folder of a model whose method is not madod's own."""

@@ -4,6 +4,7 @@ import ast
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
@@ -16,6 +17,9 @@ T = TypeVar("T")
 
 PLUGINS = "MADOD_PLUGINS"
 """Names modules outside the package that register too, with commas between them."""
+
+REMEDIES = {"cannot inherit non-frozen dataclass": "write @dataclass(frozen=True) there, as it stands above BaseConfig"}
+"""What to do where an import ends in an error of Python's own, by words of it."""
 
 
 class Entry(NamedTuple):
@@ -118,7 +122,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 known = ", ".join(self)
                 raise InputError(f"no {self.kind} {name!r}{nearest(name, tuple(self))}; there are: {known}")
             entry = self.entries[name]
-            self._classes[name] = getattr(importlib.import_module(entry.module), entry.cls)
+            try:
+                self._classes[name] = getattr(importlib.import_module(entry.module), entry.cls)
+            except Exception as error:
+                _refuse_broken(error)
+                raise
         return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
@@ -140,11 +148,26 @@ def _source(module: str) -> Path:
     """Return the file of a plugin."""
     try:
         found = importlib.util.find_spec(module)
-    except (ImportError, ValueError):  # of the package that it lies in, or of no name of a module
+    except Exception as error:  # of the package that it lies in, or that is not there, or it is no name of a module
+        _refuse_broken(error)
         found = None
     if found is None or found.origin is None or not found.origin.endswith(".py"):
         raise InputError(f"{PLUGINS} names {module!r}, but no such module is found: is its folder in PYTHONPATH?")
     return Path(found.origin)
+
+
+def _refuse_broken(error: Exception) -> None:
+    """Refuse a module that ended in an error when it was imported, with file and line; not one that is not there."""
+    if isinstance(error, InputError):
+        raise error
+    steps = [(Path(step.filename), step.lineno) for step in traceback.extract_tb(error.__traceback__)]
+    importing = (Path(__file__), Path(importlib.__file__))
+    ran = [(file, line) for file, line in steps if file not in importing and not file.name.startswith("<frozen")]
+    if ran:
+        file, line = [step for step in ran if step[0].parent == ran[0][0].parent][-1]  # not deep in a library
+        remedy = next((todo for words, todo in REMEDIES.items() if words in str(error)), "mend it there")
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(f"{file}, line {line}, cannot be imported, {said}; {remedy}") from error
 
 
 def _registrations(file: Path, module: str) -> Iterator[tuple[str, ast.Call, Entry]]:
