@@ -122,7 +122,7 @@ def test_a_full_disk_is_no_verdict(tmp_path):
     assert not (tmp_path / CHECKED).exists()
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"runs": []}'])
+@pytest.mark.parametrize("content", ["", "[]", '{"runs": []}', '{"folds": ["mine"]}'])
 def test_a_damaged_file_is_made_again(tmp_path, content):
     begun, again = asked(tmp_path, InputError("no"))
     (tmp_path / CHECKED).write_text(content)

@@ -219,7 +219,7 @@ def test_a_model_is_not_written_among_its_pictures(inner, pictures, tmp_path):
     assert not list(tmp_path.iterdir())  # refused before anything was decoded
 
 
-@pytest.mark.parametrize("name", ["check", "report.html", "history.jsonl"])
+@pytest.mark.parametrize("name", ["check", "check.json", "report.html", "history.jsonl"])
 def test_a_model_is_not_written_over_a_persons_files(name, pictures, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
@@ -228,8 +228,16 @@ def test_a_model_is_not_written_over_a_persons_files(name, pictures, tmp_path):
     source = home / name if name == "check" else pictures
     said = rf"home holds {name} of somebody else's, which a training would write over: choose another folder"
     with pytest.raises(madod.InputError, match=said):
-        madod.fit(source, out=home, cache=tmp_path, algorithm="erm", steps=2, size=8)
+        madod.fit(source, out=home, cache=tmp_path, algorithm="erm", steps=2, size=8, check="short")
     assert sorted(home.rglob("*")) == before
+
+
+def test_a_check_of_a_persons_own_does_not_make_a_folder_ours(pictures, tmp_path):
+    for name in ("check.json", "report.html"):
+        (tmp_path / name).write_text('{"mine": 1}')
+    with pytest.raises(madod.InputError, match=r"holds report.html of somebody else's"):
+        madod.fit(pictures, out=tmp_path, cache=tmp_path / "cache", algorithm="erm", steps=2, size=8, check="none")
+    assert (tmp_path / "report.html").read_text() == '{"mine": 1}'
 
 
 def test_a_folder_may_hold_a_persons_other_files(pictures, tmp_path):

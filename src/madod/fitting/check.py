@@ -158,7 +158,7 @@ def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> lis
 
 def begun(out: Path) -> bool:
     """Tell whether a check was begun in a folder."""
-    return (out / CHECKED).exists() or any((out / FOLDS).glob(HOMES))
+    return _noted(out / CHECKED) or any((out / FOLDS).glob(HOMES))
 
 
 def _home(out: Path, name: str) -> Path:
@@ -171,7 +171,7 @@ def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
 
     There are none where it is damaged or says less than folds do today.
     """
-    with suppress(InputError, LookupError, TypeError):
+    with suppress(InputError, LookupError, TypeError, AttributeError):
         facts = read_json(file)
         if all(fold.keys() == NAMES for fold in facts["folds"]):
             folds = zip(facts["runs"], (Fold(**fold) for fold in facts["folds"]), strict=False)

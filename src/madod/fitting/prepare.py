@@ -1,6 +1,6 @@
 """What will be trained, on what and from what, with everything that a person left open chosen for them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from madod.data.folder import Folder, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError, first_few
-from madod.fitting.check import begun, offered, standing
+from madod.fitting.check import CHECKED, begun, offered, standing
 from madod.fitting.choose import Choice, Wishes, choose
 from madod.fitting.survey import Survey, survey
 from madod.models.pretrained import pretrained
@@ -93,6 +93,7 @@ def prepare(
     spec = spec_of(data, opening, wishes, choice, weights, hparams(choice))
     if out is not None:
         refuse_another(spec, out, wishes.detector)
+        refuse_taken(out, () if choice.check == "none" else (CHECKED,))
     if before is not None:
         before(seen)
     dataset = opened(data, opening, seen, progress)
@@ -140,8 +141,13 @@ def refuse_place(out: Path, own: Path | None) -> None:
         raise InputError(f"{out} lies among the pictures in {own}: choose a folder outside of them")
     if (out / FACTS).exists():
         raise InputError(f"{out} holds a model itself, which would be taken for the new one: choose another folder")
+    refuse_taken(out, LEFT)
+
+
+def refuse_taken(out: Path, names: Sequence[str]) -> None:
+    """Refuse to write files of these names over a person's own: in a folder that nothing shows to be a training's."""
     ours = begun(out) or any((out / left).exists() for left in (LOCK, CHECKPOINT, RECORD))
-    taken = [name for name in LEFT if (out / name).exists() and not ours]
+    taken = [name for name in names if (out / name).exists() and not ours]
     if taken:
         raise InputError(
             f"{out} holds {first_few(taken, 3)} of somebody else's, which a training would write over: choose another "
