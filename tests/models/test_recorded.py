@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from madod.errors import InputError
 from madod.models.optimizers import adam
 from madod.models.recorded import WARM, Recorded, filled, shapes, tensors
 from madod.tasks import Batch
@@ -131,6 +132,27 @@ def test_all_turns_that_are_not_recorded_share_the_memory_of_one_stream(monkeypa
     for n in range(1, 40):
         recorded(lambda x: {"loss": x.sum()}, torch.ones(n))
     assert pretence.streams == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "ends", "said"),
+    [
+        (RuntimeError, InputError, r"\(not permitted\): train with another backbone"),
+        (torch.OutOfMemoryError, torch.OutOfMemoryError, "not permitted"),
+    ],
+)
+def test_a_recording_that_fails_ends_in_a_sentence(raised, ends, said, monkeypatch):
+    pretence, recorded = Pretence(monkeypatch), Recorded()
+
+    def work(x: Tensor) -> dict[str, Tensor]:
+        if pretence.noting:
+            raise raised("not permitted\nand more of torch's advice")
+        return {"loss": x.sum()}
+
+    for _ in range(WARM):
+        recorded(work, torch.ones(5))
+    with pytest.raises(ends, match=said):
+        recorded(work, torch.ones(5))
 
 
 def test_tensors_take_the_places_of_those_they_stand_for():

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from madod.errors import InputError, is_out_of_memory
+
 Work = Callable[..., dict[str, Tensor]]
 
 Shapes = tuple[tuple[torch.Size, torch.dtype], ...]
@@ -55,8 +57,16 @@ class Recorded:
     def _record(self, work: Work, given: tuple[Any, ...]) -> None:
         """Note every kernel of the work, without doing it."""
         mine = [part.clone() for part in tensors(given)]
-        with torch.cuda.graph(self.graph):
-            self.outcome = work(*filled(given, iter(mine)))
+        try:
+            with torch.cuda.graph(self.graph):
+                self.outcome = work(*filled(given, iter(mine)))
+        except RuntimeError as error:  # torch's generators cannot be used after it, so there is no going on
+            if is_out_of_memory(error):
+                raise
+            why = str(error).partition("\n")[0]
+            raise InputError(
+                f"a step could not be recorded on this GPU ({why}): train with another backbone, or on the CPU"
+            ) from error
         self.given = mine
 
     def _aside(self, work: Work, given: tuple[Any, ...]) -> dict[str, Tensor]:
