@@ -10,6 +10,7 @@ import pandas as pd
 
 from madod.errors import InputError, nearest
 from madod.report import words
+from madod.report.broken import broken
 from madod.report.forms import Form, written
 from madod.report.frame import load_records
 from madod.report.measured import KEYS, base_rates, measured, paper_numbers
@@ -96,7 +97,7 @@ def summary(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str]
     found = measured(frame, detectors=detectors)
     due = detectors_due(frame, detectors)
     table = build("All unseen domains together", found, heads, base_rates(frame), asked, due, paper=paper)
-    return replace(table, notes=(*table.notes, *mixed(frame), *usual(frame)))
+    return replace(table, notes=(*table.notes, *broken(frame), *mixed(frame), *usual(frame)))
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str] = ()) -> list[Table]:
