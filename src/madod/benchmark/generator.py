@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 FORM, JUDGEMENT = 2, 3
 """Versions of G's layers and of how it is judged: one made by others is not taken from the cache."""
-LEG, LEAST, MOST = 100, 300, 3000
-"""Steps between two looks at held-out images, and the fewest and the most, where a criterion ends G's training."""
+LEG, MOST = 100, 3000
+"""Steps between two looks at held-out images, and the most of all, where a criterion ends G's training."""
 WORTH_STEPS = 2500
 """Steps of G from which compiling its training pays."""
 GAIN, PATIENCE = 0.02, 3
-"""It ends when the last legs rebuilt held-out images no better than the ones before, by this share."""
+"""It ends when so many legs rebuilt held-out images no better than those before them, by this share."""
 REMEDY = "look at the images for anything extreme, or do without G (translate augment)"
 
 
@@ -137,7 +137,7 @@ def settled(curve: Sequence[float]) -> bool:
 
     min(r_k-2 .. r_k) > 0.98 min(r_1 .. r_k-3), r the reconstruction error on held-out source images after each leg.
     """
-    if len(curve) * LEG < LEAST or len(curve) <= PATIENCE:
+    if len(curve) <= PATIENCE:
         return False
     return len(curve) * LEG >= MOST or min(curve[-PATIENCE:]) > (1 - GAIN) * min(curve[:-PATIENCE])
 
