@@ -42,19 +42,17 @@ def fetch(source: Source, root: Path, *, cache: Path, progress: Progress | None 
     target.parent.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f"{_short(str(target.absolute()))}.lock"):
+        if target.exists():
+            return target
         reasons = []
         for address in source.mirrors:
-            if target.exists():
-                return target
             part = target.with_name(f"{target.name}.{_short(address)}.part")  # bytes of two mirrors never mix
             try:
                 _download(address, part, lambda done, total: progress and progress(target.name, done, total))
                 _check(part, source.sha256)
-                part.replace(target)
+                return part.replace(target)
             except Refused as refused:
                 reasons.append(f"{address} ({refused})")
-    if target.exists():
-        return target
     raise InputError(
         f"cannot fetch {target.name} from {' or '.join(reasons)}: get it by other means and put it at {target}"
     )
