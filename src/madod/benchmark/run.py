@@ -26,6 +26,7 @@ from madod.detectors import THREE
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError
 from madod.evaluation.evaluate import Evaluation, evaluate
+from madod.evaluation.metrics import accuracy
 from madod.evaluation.outputs import extract
 from madod.models.backbones import build
 from madod.models.classifier import Restyle, Setting, no_translate
@@ -190,5 +191,4 @@ def accuracy_before(learner: Algorithm, net: nn.Module, parts: Split, result: Ev
     """Return the accuracy on held-out source images before `deploy` changed the network."""
     if net is learner.net:
         return float(result.metrics["val_accuracy"])
-    predicted = extract(learner.net, parts.val).logits.argmax(1)
-    return float((predicted == parts.val.y.cpu()).double().mean())
+    return accuracy(parts.val.y.cpu(), extract(learner.net, parts.val).logits.argmax(1))
