@@ -107,9 +107,8 @@ def peak(path: Path) -> int | None:
         if ";16" not in str(getattr(image, "tile", "")):
             return None
         colours = [k for k, band in enumerate(image.getbands()) if band != "A"]
-        return (
-            int(np.atleast_3d(np.asarray(image))[..., colours].max()) << 8
-        )  # of colours Pillow reads the upper halves alone
+        upper = np.atleast_3d(np.asarray(image))[..., colours]  # of colours Pillow reads the upper halves alone
+        return int(upper.max()) << 8
 
 
 @contextmanager
