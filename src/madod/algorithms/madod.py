@@ -108,6 +108,14 @@ class MadodConfig(BaseConfig):
         """Whether the risk over all known classes asks for restylings, whatever R_GI does."""
         return bool(self.all_class) and self.restyled_risk
 
+    @property
+    def restylings(self) -> tuple[int, int]:
+        """How many restylings an image of support gets, and one of query: as many where they change places."""
+        support = self.views if self.invariance or self.restyled else 0
+        query = 1 if self.outer_invariance or self.restyled else 0
+        most = max(support, query)
+        return (most, most) if self.both_ways else (support, query)
+
 
 class Sets(NamedTuple):
     """The sets of t tasks of one shape: features (t, n, f), labels (t, n); restyled ones are empty where not needed.
@@ -135,6 +143,14 @@ class Sets(NamedTuple):
         there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y, o_y)
         one_shape = [a.shape for a in there] == [a.shape for a in back]
         return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if one_shape else [there, back]
+
+
+def side_by_side(tasks: Sequence[tuple[Tensor, ...]]) -> list[Sets]:
+    """Return tasks, each a tuple of the fields of `Sets` without their first axis, those of one shape stacked."""
+    alike: dict[tuple[int, ...], list[tuple[Tensor, ...]]] = {}
+    for task in tasks:
+        alike.setdefault(tuple(map(len, task)), []).append(task)
+    return [Sets(*map(torch.stack, zip(*group, strict=True))) for group in alike.values()]
 
 
 def logits(psi: Params, features: Tensor) -> Tensor:
@@ -209,7 +225,7 @@ class MADOD(Algorithm):
     @classmethod
     def needs_translate(cls, config: MadodConfig) -> bool:
         """R_GI restyles, and the risk over all known classes where it is to."""
-        return bool(config.invariance or config.outer_invariance or config.restyled)
+        return any(config.restylings)
 
     @classmethod
     def least_classes(cls, config: MadodConfig) -> int:
@@ -291,27 +307,19 @@ class MADOD(Algorithm):
 
         One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
         """
-        how = self.config
-        views = how.views if how.invariance or how.restyled else 0
-        query_views = 1 if how.outer_invariance or how.restyled else 0
-        if how.both_ways:
-            views = query_views = max(views, query_views)
         still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
         to_move = [
             images.repeat(times, 1, 1, 1)
             for task in tasks
-            for images, times in ((task.support.x, views), (task.query.x, query_views))
+            for images, times in zip((task.support.x, task.query.x), self.config.restylings, strict=True)
         ]
         moved = self.restyle(torch.cat(to_move))
         features = self.net.features(torch.cat([*still, moved]))
         parts = features.split([len(images) for images in still + to_move])
         s, q, o = (parts[: len(still)][i::3] for i in range(3))
         s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
-        y = [(task.support.y, task.query.y, task.pseudo_ood.y) for task in tasks]
-        alike: dict[tuple[int, ...], list[tuple[Tensor, ...]]] = {}
-        for *sets, labels in zip(s, q, o, s_moved, q_moved, y, strict=True):
-            alike.setdefault(tuple(map(len, sets)), []).append((*sets, *labels))
-        return [Sets(*map(torch.stack, zip(*group, strict=True))) for group in alike.values()]
+        s_y, q_y, o_y = zip(*((task.support.y, task.query.y, task.pseudo_ood.y) for task in tasks), strict=True)
+        return side_by_side(list(zip(s, q, o, s_moved, q_moved, s_y, q_y, o_y, strict=True)))
 
     def restyle(self, images: Tensor) -> Tensor:
         """x~ = G(x, v), v ~ N(0, I): the same content in a style drawn anew for every image."""
