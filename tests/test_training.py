@@ -18,6 +18,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from madod import training
 from madod.benchmark.means import Means
 from madod.benchmark.record import RunRecord, RunSpec
 from madod.benchmark.run import run
@@ -195,6 +196,13 @@ def test_history_checkpoints_and_progress_keep_their_cadence(tmp_path):
     assert all(np.isfinite(row["loss"]) for row in history)
     assert told == [("line", 10, 25), ("line", 20, 25), ("line", 25, 25)]
     assert [file.name for file in tmp_path.iterdir()] == [CHECKPOINT]
+
+
+def test_checkpoints_wait_for_no_log(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(training, "save_checkpoint", lambda file, learner, *rest: saved.append(learner.step))
+    fit(Line(), tmp_path, 9, cadence=Cadence(log=100, checkpoint=2, share=1e9))
+    assert saved == [2, 4, 6, 8, 9]
 
 
 @pytest.mark.parametrize("stop", [1, 7, 50, 99])

@@ -61,8 +61,6 @@ class Cadence(NamedTuple):
 
 LOOK = 1.0
 """Seconds between two looks at the numbers: each look makes a GPU wait."""
-
-
 USUAL = Cadence()
 SLOWER = "lower the learning rate (lr) and start again in a fresh folder"
 """What to do about a training that broke down."""
@@ -97,7 +95,7 @@ def train(
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
-    cost, leaving = 0.0, False
+    cost, leaving = 0.0, False  # cost: seconds that the last checkpoint took
     with held_back() as came:
         while learner.step < steps and not leaving:
             terms = learner.update(next(batches))
@@ -110,12 +108,13 @@ def train(
             if waiting and (due or time.monotonic() - looked >= LOOK):
                 history += look(waiting, stage, remedy)
                 looked, waiting = time.monotonic(), {}
-            if last or leaving or (due and cost <= cadence.share * (looked - saved)):
+            begun = time.monotonic()
+            if last or leaving or (due and cost <= cadence.share * (begun - saved)):
                 check_weights(learner, stage, remedy)
                 clock = {**(before or {}), "training": earlier + time.monotonic() - start}
                 save_checkpoint(file, learner, rng, identity, history, clock, settings)
                 saved = time.monotonic()
-                cost = saved - looked
+                cost = saved - begun
     return history
 
 
@@ -169,8 +168,6 @@ def save_checkpoint(
 
 MACHINE = ("fused", "capturable", "foreach")
 """What an optimiser does for its device's sake: never taken from a checkpoint, which another device may have left."""
-
-
 FROM_THE_START = "delete it, and the same command begins from the start"
 """What to do about a checkpoint that is none."""
 
