@@ -103,8 +103,9 @@ class Shelf:
     def check(self, pseudo_units: int) -> None:
         """Refuse a pool in which some choice of pseudo-unknowns leaves fewer than two labels to tell apart."""
         carried = [label for labels in self.labels.values() for label in labels]
-        fewest = np.sort(np.unique(carried, return_counts=True)[1]).cumsum()
-        if (fewest > pseudo_units).sum() < 2:
+        units_of_a_label = np.sort(np.unique(carried, return_counts=True)[1])
+        losing = units_of_a_label.cumsum()  # units held out by which the first label is lost, the second, and so on
+        if (losing > pseudo_units).sum() < 2:
             raise InputError(
                 f"holding out {pseudo_units} of {len(self.units)} known classes as pseudo-unknown leaves fewer than "
                 "two to tell apart: add a class, or train with the algorithm erm"
