@@ -38,7 +38,7 @@ class RMDS(Detector):
         """Learn mu_k (k, f), the shared covariance, and mean and covariance of all images."""
         features, images = fit.train.features, len(fit.y)
         within, degrees = within_scatter(features, fit.y)
-        self.mean_, self.overall_mean_ = class_means(features, fit.y), features.double().mean(0)
+        self.mean_, self.overall_mean_ = class_means(features, fit.y), features.mean(0, dtype=torch.float64)
         self.factor_ = factorise(within / images, degrees)
         shares = fit.y.unique(return_counts=True)[1].double() / images
         self.overall_factor_ = widened(self.factor_, (self.mean_ - self.overall_mean_) * shares.sqrt()[:, None])
