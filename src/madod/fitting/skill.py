@@ -78,7 +78,7 @@ def by_domains(ways: Sequence[float], level: float) -> float:
     """t sqrt(s^2 / n), s^2 = (d USUAL^2 + (n - 1) variance(ways)) / (d + n - 1), d = WORTH: moderated [Smyth 2004].
 
     t is Student's quantile with d + n - 1 degrees of freedom. By Student alone, d = 0, two domains that happen to agree
-    prove everything, and two that do not prove nothing. None for one domain, which stands for no other.
+    prove everything, and two that do not prove nothing. 0 for one domain, which stands for no other.
     """
     n = len(ways)
     if n < 2:

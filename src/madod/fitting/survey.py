@@ -56,7 +56,8 @@ class Survey:
 
     def lines(self, *, missing: bool = True) -> list[str]:
         """Say in a dozen lines what there is and what to look at; opening the folder says what is missing, too."""
-        return [*self._contents(), *(f"! {warning}" for warning in (*self.warnings(), *self.missing * missing))]
+        warnings = [*self.warnings(), *(self.missing if missing else ())]
+        return [*self._contents(), *(f"! {warning}" for warning in warnings)]
 
     def warnings(self) -> list[str]:
         """Say what may lead training or its check astray, each in one line."""

@@ -27,8 +27,8 @@ def small_cnn(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
     layers: list[nn.Module] = [Normalize((0.5,) * channels, (0.25,) * channels)]
     for inside, outside in ((channels, 32), (32, 64), (64, 128)):
         layers += [nn.Conv2d(inside, outside, 3, 2, padding=1, bias=False), norm(outside), nn.ReLU()]
-    place = [nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128 * 16, 128), nn.ReLU()]
-    return Featurizer(nn.Sequential(*layers, *place), 128)
+    layers += [nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(128 * 16, 128), nn.ReLU()]
+    return Featurizer(nn.Sequential(*layers), 128)
 
 
 BACKBONES: dict[str, Callable[[int, Norm], Featurizer]] = {

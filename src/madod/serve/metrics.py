@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper ends, in seconds, of the bins of times."""
-
+VERDICTS = ("known", "unknown", "unreadable")
 Gauges = Mapping[str, tuple[str, float]]
 """Values of this moment, each with what it means."""
 
@@ -45,9 +45,6 @@ class Metrics:
         for name, (meaning, value) in gauges.items():
             lines += [*head(name, "counter" if name.endswith("_total") else "gauge", meaning), f"{name} {value:g}"]
         return "\n".join(lines) + "\n"
-
-
-VERDICTS = ("known", "unknown", "unreadable")
 
 
 def head(name: str, kind: str, meaning: str) -> list[str]:
