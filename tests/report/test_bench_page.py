@@ -73,7 +73,7 @@ def test_everything_asked_for_is_there(html):
     assert "Precision over recall." in html
     assert "Mean ranks over 9 cells" in html
     assert html.count("data:image/jpeg") == 12
-    assert "paper 88.68" in html
+    assert 'title="the paper prints 88.68 ± 3.3">paper 88.68' in html
 
 
 def test_tables_figures_and_numbers_lie_beside_the_page(folder):

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import pandas as pd
 
 from madod.report import words
-from madod.report.forms import beside
 from madod.report.frame import CELL, MEASURES, OVERALL, accuracy_alone
 from madod.report.html import Markup, join, paragraph, scrolling, tag
 from madod.report.order import methods_in_order
-from madod.report.table import Entry, Item, Row, Table, signed
+from madod.report.table import Item, Row, Table, signed
 from madod.report.variants import flat
 
 FIRST = 60
@@ -111,7 +110,8 @@ def _cell(item: Item, starts: bool) -> Markup:
     if item.paper is None:
         return tag("td", shown, error, class_=class_)
     against = f", {signed(item.difference)}" if item.difference is not None else ""
-    title = f"the paper prints{beside(Entry(paper=item.paper, sign=item.sign))}"
+    spread = "" if item.paper_error is None else f" ± {item.paper_error:.1f}"
+    title = f"the paper prints {item.paper:.2f}{spread}"
     paper = tag("small", f"paper {item.paper:.2f}{item.sign}{against}", class_="paper", title=title)
     return tag("td", shown, error, paper, class_=class_)
 
