@@ -68,31 +68,42 @@ def expand(
     plan, toml = load_plan(file)
     jobs: dict[str, Job] = {}
     entries = []
-    lies: dict[str, Path | None] = {}
     asked: dict[tuple[object, ...], int] = {}
     for k, dataset in enumerate(plan.datasets):
         stage = stage_of(dataset, toml, k, root, open_, cache)
         _refuse_idle(plan, stage, toml, k)
-        name, folder = called(dataset), own_folder(dataset.name)
-        home = folder.resolve() if folder else None
-        if lies.setdefault(name, home) != home:
-            why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
-            raise toml.refusal(("datasets", k, "name"), f"{why}: rename one of the folders")
-        for place, variant in enumerate(plan.compared, -len(plan.algorithms)):
-            try:
-                found = list(_runs(plan, stage, variant))
-            except InputError as error:  # what settings have to be to each other shows when all are put together
-                where = ("variants", place) if place >= 0 else ("datasets", k)
-                raise toml.refusal(where, f"{variant.label} on {name}: {error}") from error
-            for entry, job in found:
-                if asked.setdefault(entry.told, k) != k:
-                    first = toml.line(("datasets", asked[entry.told]))
-                    why = f"{entry.cell.place} is among the runs of the dataset in line {first} too"
-                    raise toml.refusal(("datasets", k), f"{why}, and would count twice: leave it out of one")
-                entries.append(entry)
-                jobs.setdefault(job.folder, job)
+        _refuse_namesake(plan, toml, k)
+        for entry, job in _of_dataset(plan, stage, toml, k):
+            if asked.setdefault(entry.told, k) != k:
+                first = toml.line(("datasets", asked[entry.told]))
+                why = f"{entry.cell.place} is among the runs of the dataset in line {first} too"
+                raise toml.refusal(("datasets", k), f"{why}, and would count twice: leave it out of one")
+            entries.append(entry)
+            jobs.setdefault(job.folder, job)
     agenda = Agenda(file.stem, checksum(file), plan.selection, plan.detectors, tuple(entries))
     return agenda, list(jobs.values())
+
+
+def _refuse_namesake(plan: Plan, toml: Toml, place: int) -> None:
+    """Refuse a dataset that has the name of one before it, and lies elsewhere."""
+    name, folder = called(plan.datasets[place]), own_folder(plan.datasets[place].name)
+    for other in plan.datasets[:place]:
+        there = own_folder(other.name)
+        if called(other) == name and (there and there.resolve()) != (folder and folder.resolve()):
+            why = f"another dataset of the plan is called {name!r} too, and their runs would be taken for each other's"
+            raise toml.refusal(("datasets", place, "name"), f"{why}: rename one of the folders")
+
+
+def _of_dataset(plan: Plan, stage: Stage, toml: Toml, place: int) -> Iterator[tuple[Entry, Job]]:
+    """Yield the runs of every method on one dataset; refuse settings that cannot be together, which shows here."""
+    first = -len(plan.algorithms)  # they are compared before the variants, which the file counts from 0
+    for number, variant in enumerate(plan.compared, first):
+        try:
+            found = list(_runs(plan, stage, variant))
+        except InputError as error:
+            where = ("variants", number) if number >= 0 else ("datasets", place)
+            raise toml.refusal(where, f"{variant.label} on {called(stage.entry)}: {error}") from error
+        yield from found
 
 
 def _refuse_idle(plan: Plan, stage: Stage, toml: Toml, place: int) -> None:
