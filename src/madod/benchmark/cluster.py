@@ -51,20 +51,8 @@ class Cluster:
     ) -> None:
         self.ray = _ray()
         self.places, self.request, self.brought = places, request, brought
-        start: dict[str, Any] = {"address": address or "local"}  # never one that happens to run on this machine
-        if address is None:
-            start |= {"num_cpus": workers * request.cpus, "include_dashboard": False}
         self.ours = not self.ray.is_initialized()
-        try:
-            self.ray.init(log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True, **start)
-        except (ConnectionError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"there is no Ray cluster at {address!r} ({reason}): check --address") from error
-        if self.ours and address is None and not self.slots():  # no node will ever join what is started here
-            self.ray.shutdown()
-            raise InputError(
-                f"a run asks for {request.gpus:g} GPUs, which this machine has not: use --device cpu, and no --gpus"
-            )
+        self._join(address, workers)
         self.token = places.runs / SWEEPS / f"token-{uuid.uuid4().hex}"
         self.token.parent.mkdir(parents=True, exist_ok=True)
         self.token.touch()  # a node that sees it sees the folder of runs
@@ -121,6 +109,23 @@ class Cluster:
         finally:
             if self.ours:
                 self.ray.shutdown()
+
+    def _join(self, address: str | None, workers: int) -> None:
+        """Connect to the cluster at an address, or start one here that does so many runs at once."""
+        start: dict[str, Any] = {"address": address or "local"}  # never one that happens to run on this machine
+        if address is None:
+            start |= {"num_cpus": workers * self.request.cpus, "include_dashboard": False}
+        try:
+            self.ray.init(log_to_driver=False, logging_level=logging.ERROR, ignore_reinit_error=True, **start)
+        except (ConnectionError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"there is no Ray cluster at {address!r} ({reason}): check --address") from error
+        if self.ours and address is None and not self.slots():  # no node will ever join what is started here
+            self.ray.shutdown()
+            raise InputError(
+                f"a run asks for {self.request.gpus:g} GPUs, which this machine has not: use --device cpu, and no "
+                "--gpus"
+            )
 
     def _end(self, task: Any) -> Ended:
         job, stack = self.out.pop(task)
