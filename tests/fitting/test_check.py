@@ -31,7 +31,7 @@ def asked(out, error):
 def working(tmp_path, monkeypatch):
     """Check with runs of which those of some domains fail; return the folds, and the domains of the runs begun."""
     flagged = {name: [] for name in THREE}
-    monkeypatch.setattr(check, "fold", lambda spec, _: Fold(spec.test_domain, None, 9, 0, 0.5, 0.1, {}, flagged, []))
+    monkeypatch.setattr(check, "fold_of", lambda spec, _: Fold(spec.test_domain, None, 9, 0, 0.5, 0.1, {}, flagged, []))
 
     def begun(failing=(), dataset=None, detectors=THREE):
         domains = []

@@ -95,7 +95,7 @@ def _scored(name: str, stored: Stored) -> tuple[Detector, dict[str, Tensor]]:
     return detector, {part: detector.score(found) for part, found in stored.outputs.items() if part != "source"}
 
 
-def known(stored: Stored) -> Fit:
+def fit_of(stored: Stored) -> Fit:
     """Return what a detector may look at: source images and the head, nothing of the target."""
     outputs, y = stored.outputs, stored.y
     return Fit(outputs["source"], y["source"], outputs["val"], y["val"], stored.weight, stored.bias)
@@ -105,7 +105,7 @@ def _fitted(name: str, stored: Stored) -> Detector:
     """Return a detector, fitted; refuse one that is not handed back, or that a saved model would forget."""
     blank = DETECTORS[name]()
     before = set(vars(blank))
-    detector: object = blank.fit(known(stored))
+    detector: object = blank.fit(fit_of(stored))
     if not isinstance(detector, Detector):
         raise InputError(f"fit of the detector {name!r} returns {type(detector).__name__}: let it return self")
     if lost := sorted(set(vars(detector)) - before - set(detector.state())):

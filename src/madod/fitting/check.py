@@ -91,7 +91,7 @@ def checked(
     for k, (domain, plan) in enumerate(zip(dataset.domains, plans, strict=True)):
         try:
             known = done.get(ids[k])
-            folds.append(known or fold(plan, run(plan, _home(out, ids[k]), f"check {k + 1}/{len(plans)}")))
+            folds.append(known or fold_of(plan, run(plan, _home(out, ids[k]), f"check {k + 1}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:
@@ -192,7 +192,7 @@ def fold_spec(spec: RunSpec, dataset: DomainDataset, domain: str, how: Check) ->
     return replace(apart, steps=max(1, spec.steps // 4), translate=translate)
 
 
-def fold(spec: RunSpec, outcome: Outcome) -> Fold:
+def fold_of(spec: RunSpec, outcome: Outcome) -> Fold:
     """Return what is kept of a finished run."""
     result, record = outcome.evaluation, outcome.record
     y = result.stored.y["target"].numpy()

@@ -17,8 +17,7 @@ from madod.benchmark.record import RECORD, RunSpec
 from madod.benchmark.run import run
 from madod.data.opening import Opening
 from madod.errors import InputError, nearest
-from madod.fitting.check import Fold, best_detector, checked, offered
-from madod.fitting.check import fold as fold_of
+from madod.fitting.check import Fold, best_detector, checked, fold_of, offered
 from madod.fitting.choose import Check, Wishes, useful
 from madod.fitting.doubts import doubts
 from madod.fitting.prepare import Ready, prepare
@@ -62,9 +61,7 @@ def carry_out(
 
     def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
         means = Means(ready.cache, ready.device, waive_gate=waive_gate, progress=report)
-        return run(
-            plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship
-        )  # fmt: skip
+        return run(plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship)
 
     def fold(plan: RunSpec, folder: Path, stage: str) -> Outcome:
         return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
