@@ -100,5 +100,8 @@ def deleted(entry: Path) -> bool:
         except Timeout:
             return False
         for part in parts:
-            shutil.rmtree(part) if part.is_dir() else part.unlink()
+            if part.is_dir():
+                shutil.rmtree(part)
+            else:
+                part.unlink()
     return True

@@ -39,7 +39,8 @@ class DDU(Detector):
             images = features[fit.y == label]
             total, degrees = scatter(images, mean), len(images) - 1
             if vanishes(total, mean):
-                total, degrees = pooled = pooled or within_scatter(features, fit.y)
+                pooled = pooled or within_scatter(features, fit.y)  # once, and only where it is needed
+                total, degrees = pooled
             factor.copy_(self._cholesky(total / degrees, degrees))
         return self
 

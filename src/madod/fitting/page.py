@@ -84,7 +84,7 @@ def _mistaken(folds: Sequence[Fold]) -> list[tuple[str, str, int]]:
 def _flagging(made: Fitted, held: NDArray[np.float64], place: int) -> Flagging:
     at = threshold(held, KEEPS[place])
     rows = [fold.flagged[made.detector][place] for fold in made.folds if made.detector in fold.flagged]
-    known, hidden = ([row[side] for row in rows if row[side] is not None] for side in (0, 1))
+    known, hidden = ([row[side] for row in rows] for side in (0, 1))
     if made.spec.test_domain is not None:
         known, hidden = _target_flagged(made, at)
     return Flagging(
@@ -103,4 +103,5 @@ def _target_flagged(made: Fitted, at: float) -> tuple[list[float | None], list[f
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    return float(np.mean([value for value in values if value is not None])) if values else None
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if there else None

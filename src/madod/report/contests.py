@@ -69,11 +69,10 @@ def ranks(frame: pd.DataFrame, reference: str) -> Ranks | None:
     if n < 2 or k < 2:
         return None
     places = stats.rankdata(-values[:, whole], axis=1)
-    means = dict(
-        zip((name for name, kept in zip(methods, whole, strict=True) if kept), places.mean(axis=0), strict=True)
-    )
-    left_out = [name for name, kept in zip(methods, whole, strict=True) if not kept]
-    best_first = dict(sorted(means.items(), key=lambda item: item[1]))
+    ranked = [name for name, kept in zip(methods, whole, strict=True) if kept]
+    left_out = [name for name in methods if name not in ranked]
+    means = zip(ranked, places.mean(axis=0), strict=True)
+    best_first = dict(sorted(means, key=lambda item: item[1]))
     return Ranks(best_first, n, critical_difference(k, n), friedman_p(places), left_out)
 
 

@@ -71,13 +71,8 @@ def signed_rank_p(differences: NDArray[np.floating]) -> float:
 
 def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
     """Return measures in percent, averaged over seeds, by cell, method and detector, those beside them too."""
-    tested = frame.dropna(subset=["detector"])
-    return (
-        100
-        * with_rows_beside(tested)
-        .groupby([*PLACE, "method", "detector"], sort=False)[["accuracy", "auroc", "aupr"]]
-        .mean()
-    )
+    tested = with_rows_beside(frame.dropna(subset=["detector"]))
+    return 100 * tested.groupby([*PLACE, "method", "detector"], sort=False)[["accuracy", "auroc", "aupr"]].mean()
 
 
 def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequence[str] = ()) -> Table:
