@@ -211,7 +211,15 @@ def _pair(
     _refuse_few(stage.names, entry, spec)
     keep = plan.keep_models and entry.fold is None
     job = Job(
-        spec, entry.folder, stage.entry.name, hidden, stage.file, plan.detectors, plan.waive_gate, keep, plan.compiled,
-        stage.entry.skip_bad,
-    )  # fmt: skip
+        spec=spec,
+        folder=entry.folder,
+        data=stage.entry.name,
+        hidden=hidden,
+        pretrained=stage.file,
+        detectors=plan.detectors,
+        waive_gate=plan.waive_gate,
+        keep_model=keep,
+        compiled=plan.compiled,
+        skip_bad=stage.entry.skip_bad,
+    )
     return entry, job

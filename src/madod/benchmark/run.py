@@ -87,12 +87,18 @@ def run(
     with clock.stage("evaluation"):
         result = measured(learner, net, parts, detectors)
     made_by |= {"compiled": "yes"} if how.compiled else {}
-    judgement, grid = (made.judgement, made.grid) if made else (None, None)
     record = RunRecord(
-        spec, result.metrics, result.thresholds, clock.seconds, made_by, judgement, data, peaks(means.device),
-        dataset.contents,
-    )  # fmt: skip
-    outcome = Outcome(record, parts, result, history, grid)
+        spec=spec,
+        metrics=result.metrics,
+        thresholds=result.thresholds,
+        seconds=clock.seconds,
+        versions=made_by,
+        translation=made.judgement if made else None,
+        data=data,
+        memory=peaks(means.device),
+        pictures=dataset.contents,
+    )
+    outcome = Outcome(record, parts, result, history, made.grid if made else None)
     leave(outcome, net, out, ship)
     return outcome
 

@@ -47,12 +47,11 @@ def picks(agenda: Agenda, runs: Path) -> list[Pick]:
     for (variant, cell), trials in trials_of(agenda, runs).items():
         scores = {trial.draw: score(trial.outer, agenda.detectors) for trial in trials}
         tests = {draw: value for draw, value in scores.items() if value is not None}
-        best = max(tests.values(), default=None)
         for rule in RULES.values():
             most = max(len(rule.runs(trial)) for trial in trials)
             ready = [trial for trial in trials if len(rule.runs(trial)) == most]  # what is half done is not compared
             if most:
-                found.append(_pick(rule, variant, cell, ready, agenda.detectors, tests, best))
+                found.append(_pick(rule, variant, cell, ready, agenda.detectors, tests))
     return found
 
 
@@ -63,23 +62,23 @@ def _pick(
     trials: list[Trial],
     detectors: tuple[str, ...],
     tests: Mapping[int, float],
-    best: float | None,
 ) -> Pick:
+    """Return the rule's pick among trials; `tests` are the scores in the cell by draw, where there are any."""
     chosen = max(trials, key=lambda trial: (rule.worth(rule.runs(trial), detectors), -trial.draw))
     seen = [run for trial in trials for run in rule.runs(trial)]
     test = tests.get(chosen.draw)
     return Pick(
-        rule.name,
-        rule.leak,
-        variant,
-        cell,
-        chosen.draw,
-        len(trials),
-        rule.detector(rule.runs(chosen), detectors),
-        len(seen),
-        sum(run.seconds for run in seen),
-        test,
-        None if test is None or best is None else best - test,
+        rule=rule.name,
+        leak=rule.leak,
+        variant=variant,
+        cell=cell,
+        draw=chosen.draw,
+        of=len(trials),
+        detector=rule.detector(rule.runs(chosen), detectors),
+        runs=len(seen),
+        seconds=sum(run.seconds for run in seen),
+        test=test,
+        missed=None if test is None else max(tests.values()) - test,
     )
 
 

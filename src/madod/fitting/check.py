@@ -96,7 +96,7 @@ def checked(
             raise
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", domain, error)
-            folds.append(Fold(domain, None, 0, 0, None, None, {}, {}, [], str(error)))
+            folds.append(failed(domain, str(error)))
     write_json(out / CHECKED, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
     _drop_runs(out)
     return folds
@@ -200,19 +200,27 @@ def fold_of(spec: RunSpec, outcome: Outcome) -> Fold:
     classes = outcome.split.source.classes
     pairs = Counter((classes[a], classes[b]) for a, b in zip(y.tolist(), said.tolist(), strict=True) if 0 <= a != b)
     return Fold(
-        str(spec.test_domain),
-        spec.ood_classes[0] if spec.ood_classes else None,
-        len(y),
-        int((y < 0).sum()),
-        record.metrics.get("accuracy"),
-        guessing(y[y >= 0], said[y >= 0]),
-        {name: record.metrics[name]["auroc"] for name in record.thresholds if record.metrics.get(name)},
-        {
+        domain=str(spec.test_domain),
+        hidden=spec.ood_classes[0] if spec.ood_classes else None,
+        pictures=len(y),
+        unknown=int((y < 0).sum()),
+        accuracy=record.metrics.get("accuracy"),
+        guessing=guessing(y[y >= 0], said[y >= 0]),
+        auroc={name: record.metrics[name]["auroc"] for name in record.thresholds if record.metrics.get(name)},
+        flagged={
             name: list(_flagged(scores.numpy(), result.held[name].numpy(), y < 0))
             for name, scores in result.scores.items()
         },
-        [(true, taken, count) for (true, taken), count in pairs.most_common()],
+        confused=[(true, taken, count) for (true, taken), count in pairs.most_common()],
     )
+
+
+def failed(domain: str, why: str) -> Fold:
+    """Return the fold of a domain that could not be held out."""
+    return Fold(
+        domain, hidden=None, pictures=0, unknown=0, accuracy=None, guessing=None, auroc={}, flagged={}, confused=[],
+        failure=why,
+    )  # fmt: skip
 
 
 def _flagged(

@@ -35,12 +35,13 @@ def doubts(
         if found
         for said in _of_unknowns(found, where, whom, scratch=scratch, short=short)
     ]
+    of_labels = [*_of_labels(held, labels, scratch=scratch, short=short)]
     return Checked(
-        len([fold for fold in folds if not fold.failure]),
-        labels.value if labels else None,
-        unknowns.value if unknowns else None,
-        tuple(_of_labels(held, labels, scratch=scratch, short=short)) or tuple(_unlabelled(folds, labels)),
-        tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome, detector)),
+        domains=len([fold for fold in folds if not fold.failure]),
+        accuracy=labels.value if labels else None,
+        auroc=unknowns.value if unknowns else None,
+        of_labels=tuple(of_labels or _unlabelled(folds, labels)),
+        of_unknowns=tuple(of_unknowns if unknowns or met else _unmeasured(folds, outcome, detector)),
     )
 
 

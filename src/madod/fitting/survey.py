@@ -116,15 +116,16 @@ def survey(
         counts[picture.domain][picture.label] += 1
     seen = [p.path for p in pictures if p.domain != test_domain and p.label not in ood_classes]
     copies = list(identical(pictures))
+    dark = {domain: unused_bits([p.path for p in pictures if p.domain == domain]) for domain in counts}
     return Survey(
-        str(root),
-        {domain: dict(count) for domain, count in counts.items()},
-        Counter(picture.path.suffix.lower() for picture in pictures),
-        tuple(sorted(shorter_sides(seen))),
-        tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
-        tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
-        {domain: bits for domain in counts if (bits := unused_bits([p.path for p in pictures if p.domain == domain]))},
-        tuple(missing(pictures, root)),
+        root=str(root),
+        counts={domain: dict(count) for domain, count in counts.items()},
+        kinds=Counter(picture.path.suffix.lower() for picture in pictures),
+        sides=tuple(sorted(shorter_sides(seen))),
+        across=tuple(_paths(group) for group in copies if len({picture.domain for picture in group}) > 1),
+        contradictory=tuple(_paths(group) for group in copies if len({picture.label for picture in group}) > 1),
+        dark={domain: bits for domain, bits in dark.items() if bits},
+        missing=tuple(missing(pictures, root)),
     )
 
 

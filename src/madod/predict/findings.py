@@ -65,12 +65,14 @@ class Verdict(NamedTuple):
 def findings(verdicts: Sequence[Verdict], classes: Sequence[str], unreadable: Sequence[str]) -> Findings:
     """Count what the verdicts come to."""
     domains = sorted({verdict.domain for verdict in verdicts})
+    by_domain = {name: [verdict for verdict in verdicts if verdict.domain == name] for name in domains}
+    wrong = (each for each in verdicts if each.truth in classes and each.truth != each.label)
     return Findings(
-        measures(verdicts, classes),
-        {name: measures([verdict for verdict in verdicts if verdict.domain == name], classes) for name in domains},
-        Counter((each.truth, each.label) for each in verdicts if each.truth in classes and each.truth != each.label),
-        Counter(each.truth for each in verdicts if each.truth not in classes),
-        tuple(unreadable),
+        overall=measures(verdicts, classes),
+        by_domain={name: measures(found, classes) for name, found in by_domain.items()},
+        confused=Counter((each.truth, each.label) for each in wrong),
+        strange=Counter(each.truth for each in verdicts if each.truth not in classes),
+        unreadable=tuple(unreadable),
     )
 
 
@@ -83,12 +85,12 @@ def measures(verdicts: Sequence[Verdict], classes: Sequence[str]) -> Measures:
     known = y != UNKNOWN
     found = detection([verdict.score for verdict in verdicts], y, said) if len(y) else {}
     return Measures(
-        int(known.sum()),
-        int((~known).sum()),
-        share((said == y)[known]),
-        share(~flagged[known]),
-        share(flagged[~known]),
-        found.get("auroc"),
+        known=int(known.sum()),
+        unknown=int((~known).sum()),
+        accuracy=share((said == y)[known]),
+        kept=share(~flagged[known]),
+        flagged=share(flagged[~known]),
+        auroc=found.get("auroc"),
     )
 
 

@@ -37,14 +37,14 @@ def seen(folder: Path) -> Seen | None:
         arrays, facts = _read(folder / VERDICTS)
         scores = {name.removeprefix("score."): array for name, array in arrays.items() if name.startswith("score.")}
         return Seen(
-            arrays["y"],
-            arrays["predicted"],
-            arrays["confidence"],
-            scores,
-            tuple(json.loads(facts["classes"])),
-            arrays["shown"],
-            arrays["pictures"],
-            json.loads(facts["truth"]),
+            y=arrays["y"],
+            predicted=arrays["predicted"],
+            confidence=arrays["confidence"],
+            scores=scores,
+            classes=tuple(json.loads(facts["classes"])),
+            shown=arrays["shown"],
+            pictures=arrays["pictures"],
+            truth=json.loads(facts["truth"]),
         )
     if (folder / OUTPUTS).exists():
         arrays, _ = _read(folder / OUTPUTS, ("target.logits", "target.y"))
