@@ -103,6 +103,18 @@ def test_the_setting_with_most_runs_is_the_usual_one(tmp_path, rng):
     assert load_records(tmp_path)["method"].tolist() == ["erm, steps 900", "erm", "erm"]
 
 
+def test_weights_under_another_name_are_no_other_setting(tmp_path, rng):
+    for seed, name in enumerate(("a.pth", "b.pth", "a.pth")):
+        weights = f"{name} sha256:{'0f' * 32}"
+        facts = record("pacs", "erm", "photo", "dog", seed, measures(rng, 0.8, ("msp",)), pretrained=weights)
+        write(tmp_path / str(seed), facts)
+        write(tmp_path / "elsewhere" / str(seed), facts | {"spec": facts["spec"] | {"pretrained": weights[2:]}})
+    frame = load_records(tmp_path)
+    assert list(frame["method"]) == ["erm"] * 3
+    assert not mixed(frame)
+    assert {setting["pretrained"] for setting in frame["settings"]} == {f"a.pth sha256:{'0f' * 32}"}
+
+
 def test_runs_of_a_check_under_way_are_not_results(tmp_path):
     write_records(tmp_path / "check", algorithms=("erm",))  # a folder of somebody's runs may be called so
     write_records(tmp_path / "training" / "check", algorithms=("madod",))

@@ -40,11 +40,11 @@ def load_records(
     detector. `declared` is the detector that was chosen beforehand.
     """
     if chosen is None:
-        records = list(_unique(_read(file) for file in record_files(runs)))
+        records = list(_unique(_same_weights(_read(file) for file in record_files(runs))))
         names = named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
     else:
         done = [(runs / folder / RECORD, name) for folder, name in chosen if (runs / folder / RECORD).exists()]
-        records, names = [_read(file) for file, _ in done], [name for _, name in done]
+        records, names = list(_same_weights(_read(file) for file, _ in done)), [name for _, name in done]
     if not records and chosen is not None:
         raise InputError(
             f"none of the plan's runs in {runs} is finished: madod bench status says how they stand, madod bench run "
@@ -130,6 +130,15 @@ def _fraction(metrics: Mapping[str, Any], key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise ValueError(f"{key} is {value!r}, no fraction")
     return float(value)
+
+
+def _same_weights(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield records with the same pretrained weights under the first of their names: a file's name decides nothing."""
+    first: dict[str, str] = {}
+    for record in records:
+        if label := record["settings"].get("pretrained"):
+            record["settings"]["pretrained"] = first.setdefault(str(label).rpartition("sha256:")[2], label)
+        yield record
 
 
 def _unique(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
