@@ -8,7 +8,7 @@ from madod.detectors import THREE
 from madod.report.declared import declared_rows
 from madod.report.frame import CELL, accuracy_alone
 from madod.report.order import standing_beside
-from madod.report.paper import METRICS, printed
+from madod.report.paper import METRICS
 
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
 
@@ -60,10 +60,3 @@ def base_rates(frame: pd.DataFrame, *, by_domain: bool = False) -> dict[tuple[st
     cells = cells.assign(domain=cells["test_domain"] if by_domain else "")
     rates = cells.groupby(["dataset", "domain"], sort=False)["base_rate"].agg(["mean", "min", "max"])
     return {key: (100 * mean, 100 * low, 100 * high) for key, mean, low, high in rates.itertuples()}
-
-
-def paper_numbers(*, by_domain: bool = False) -> pd.DataFrame:
-    """Return the paper's own numbers in the shape of `measured`, one run each."""
-    table = printed()
-    wanted = table[(table["domain"] != "") == by_domain]
-    return wanted.rename(columns={"algorithm": "method"})[[*KEYS, "value", "error"]].assign(runs=1)

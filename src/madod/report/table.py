@@ -19,7 +19,6 @@ class Entry:
     runs: int = 0
     of: int = 0
     """How many runs there could be: those of the method with most in this column."""
-    digits: int = 1
     mark: Mark = ""
     paper: float | None = None
     paper_error: float | None = None
@@ -34,7 +33,7 @@ class Entry:
     @property
     def printed(self) -> str:
         """The value as it is printed; a dash where it is missing."""
-        return MISSING if self.value is None else f"{self.value:.{self.digits}f}"
+        return MISSING if self.value is None else f"{self.value:.1f}"
 
     @property
     def difference(self) -> float | None:

@@ -13,9 +13,9 @@ from madod.report import words
 from madod.report.broken import broken
 from madod.report.forms import Form, written
 from madod.report.frame import load_records
-from madod.report.measured import KEYS, base_rates, measured, paper_numbers
+from madod.report.measured import KEYS, base_rates, measured
 from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
-from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup, printed
+from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup
 from madod.report.planned import asked_in, detectors_asked, detectors_due, of_dataset
 from madod.report.significance import REFERENCE, comparisons
 from madod.report.statistics import span, statistics
@@ -115,45 +115,30 @@ def per_domain(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[s
     return tables
 
 
-def paper_tables() -> list[Table]:
-    """Return the paper's own numbers as our code prints and marks them: its summary, then a table a dataset."""
-    tables = []
-    for name in (None, *in_order(printed()["dataset"])):
-        found = paper_numbers(by_domain=name is not None)
-        found = found if name is None else found[found["dataset"] == name]
-        keys = dict.fromkeys(zip(found["dataset"], found["domain"], strict=True))
-        heads = {key: key[1] or words.dataset(key[0]) for key in keys}
-        title = f"The paper's table: {'all unseen domains together' if name is None else words.dataset(name)}"
-        tables.append(build(title, found, heads, paper=False, digits=2, rank_all=True))
-    return tables
-
-
 def build(
     title: str,
     found: pd.DataFrame,
     heads: Mapping[Group, str],
-    rates: Mapping[Group, Rates] | None = None,
-    asked: Counter[tuple[str, str, str]] | None = None,
-    due: Mapping[str, Sequence[str]] | None = None,
+    rates: Mapping[Group, Rates],
+    asked: Counter[tuple[str, str, str]],
+    due: Mapping[str, Sequence[str]],
     *,
     paper: bool,
-    digits: int = 1,
-    rank_all: bool = False,
 ) -> Table:
     """Lay measured numbers out under groups of columns, one for every dataset and domain in `heads`.
 
-    `rates` are the base rates of our runs; without them the numbers are not from runs, and none are counted. A method
+    `rates` are the base rates of the runs; where none had unknowns there are none, and runs are not counted. A method
     that was `asked` for and has no run yet has a row that says so, and so has every detector that is `due` of a method.
     """
-    wanted = Counter({key: runs for key, runs in (asked or {}).items() if key[:2] in heads})
-    numbers = Numbers(found, digits, paper, wanted)
+    wanted = Counter({key: runs for key, runs in asked.items() if key[:2] in heads})
+    numbers = Numbers(found, paper, wanted)
     rows = []
     for method in methods_in_order([*found["method"], *(key[2] for key in wanted)]):
         mine = found.loc[found["method"] == method, "detector"]
-        for detector in detectors_in_order([*mine, *(due or {}).get(method, ())]) or [""]:
+        for detector in detectors_in_order([*mine, *due.get(method, ())]) or [""]:
             items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
             names = (words.method(method), words.detector(detector).title)
-            rows.append(Row(names, tuple(items), rank_all or detector not in BESIDE))
+            rows.append(Row(names, tuple(items), ranked=detector not in BESIDE))
     if rates:
         rows.append(
             Row(("guessing", ""), tuple(item for group in heads for item in _guessing(rates.get(group))), False)
@@ -163,7 +148,7 @@ def build(
     return Table(title, ("method", "detector"), columns, marked(rows), tuple(_notes(numbers, heads, rates)))
 
 
-def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group, Rates] | None) -> Iterator[str]:
+def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group, Rates]) -> Iterator[str]:
     """Say how to read a table: what its numbers and marks are, and which of the paper's are not like for like."""
     if rates:
         spans = (f"{heads[group]} {span(low, high)}" for group, (_, low, high) in rates.items() if group in heads)
@@ -183,7 +168,7 @@ def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group,
 class Numbers:
     """Measured numbers by place, with the paper's beside them; notes which of those are not like for like."""
 
-    def __init__(self, found: pd.DataFrame, digits: int, paper: bool, asked: Counter[tuple[str, str, str]]) -> None:
+    def __init__(self, found: pd.DataFrame, paper: bool, asked: Counter[tuple[str, str, str]]) -> None:
         keys = zip(*(found[key] for key in KEYS), strict=True)
         self.found = dict(zip(keys, zip(found["value"], found["error"], found["runs"], strict=True), strict=True))
         self.asked = asked
@@ -191,7 +176,6 @@ class Numbers:
         counts = zip(found["dataset"], found["domain"], found["runs"], strict=True)
         for dataset, domain, runs in (*counts, *((*key[:2], runs) for key, runs in asked.items())):
             self.most[dataset, domain] = max(runs, self.most.get((dataset, domain), 0))
-        self.digits = digits
         self.paper = lookup() if paper else {}
         self.signs: dict[str, str] = {}
         self.beside = False
@@ -218,7 +202,6 @@ class Numbers:
             error=None if error is None or error != error else error,
             runs=int(runs),
             of=int(self.most.get(group, 0)),
-            digits=self.digits,
             paper=theirs,
             paper_error=their_error,
             sign=known.sign if known else "",
