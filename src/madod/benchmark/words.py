@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,9 @@ def load_plan(file: Path) -> tuple[Plan, Toml]:
 
 def check(plan: Plan, toml: Toml) -> None:
     """Refuse the first word that is not known, with its line and the nearest that is."""
-    for kind_, registry, names in (("algorithm", ALGORITHMS, plan.algorithms), ("detector", DETECTORS, plan.detectors)):
+    for key, registry, names in (("algorithms", ALGORITHMS, plan.algorithms), ("detectors", DETECTORS, plan.detectors)):
         for name in names:
-            with toml.at((f"{kind_}s",), name):
+            with toml.at((key,), name):
                 registry[name]
     if not plan.compared:
         raise toml.refusal((), 'nothing is compared: add algorithms = ["erm", "madod"] or [[variants]]')
@@ -124,37 +125,42 @@ def _numbers(plan: Plan) -> Iterator[tuple[Keys, int | None, int]]:
 
 def check_cells(entry: DatasetPlan, domains: Sequence[str], units: Sequence[str], toml: Toml, place: int) -> None:
     """Refuse a domain or a class that the dataset does not have."""
-    at: Keys = ("datasets", place)
-    named = (entry.test_domains,) if isinstance(entry.test_domains, str) else entry.test_domains
-    for domain in named:
-        _check_word("domain", domain, domains, ("all",) if named is not entry.test_domains else (), entry, toml, at)
-    if not named:
-        raise toml.refusal((*at, "test_domains"), 'there is no unseen domain: name one or more, or write "all"')
-    _refuse_twice(named, toml, (*at, "test_domains"))
-    groups = (entry.unknown,) if isinstance(entry.unknown, str) else entry.unknown
-    for group in groups:
-        for unit in (group,) if isinstance(group, str) else group:
-            alone = ("all", "rotate") if groups is not entry.unknown else ()
-            _check_word("class", unit, units, alone, entry, toml, at)
-    if not groups:
-        raise toml.refusal((*at, "unknown"), 'there is no unknown class: name one or more, or write "all" or "rotate"')
-    for hidden in together(groups):
-        _refuse_twice(hidden, toml, (*at, "unknown"))
-    _refuse_twice(["+".join(sorted(hidden)) for hidden in together(groups)], toml, (*at, "unknown"))
+    at: Keys = ("datasets", place, "test_domains")
+    if isinstance(entry.test_domains, str):
+        _check_alone(entry.test_domains, ("all",), toml, at)
+    else:
+        _check_listed("domain", entry.test_domains, domains, entry, toml, at)
+        if not entry.test_domains:
+            raise toml.refusal(at, 'there is no unseen domain: name one or more, or write "all"')
+        _refuse_twice(entry.test_domains, toml, at)
+    at = ("datasets", place, "unknown")
+    if isinstance(entry.unknown, str):
+        _check_alone(entry.unknown, ("all", "rotate"), toml, at)
+    else:
+        groups = together(entry.unknown)
+        _check_listed("class", [*chain.from_iterable(groups)], units, entry, toml, at)
+        if not groups:
+            raise toml.refusal(at, 'there is no unknown class: name one or more, or write "all" or "rotate"')
+        for hidden in groups:
+            _refuse_twice(hidden, toml, at)
+        _refuse_twice(["+".join(sorted(hidden)) for hidden in groups], toml, at)
 
 
-def _check_word(
-    what: str, word: str, words: Sequence[str], alone: tuple[str, ...], entry: DatasetPlan, toml: Toml, at: Keys
+def _check_alone(word: str, allowed: Sequence[str], toml: Toml, at: Keys) -> None:
+    """Refuse a bare text in the place of a list, unless it stands for one."""
+    if word not in allowed:
+        said = " or ".join(f'"{one}"' for one in allowed)
+        raise toml.refusal(at, f'{at[-1]} is {said}, or a list: write {at[-1]} = ["{word}"]', word)
+
+
+def _check_listed(
+    what: str, named: Sequence[str], there: Sequence[str], entry: DatasetPlan, toml: Toml, at: Keys
 ) -> None:
-    key = "test_domains" if what == "domain" else "unknown"
-    if alone and word not in alone:  # a bare text
-        said = " or ".join(f'"{one}"' for one in alone)
-        raise toml.refusal((*at, key), f'{key} is {said}, or a list: write {key} = ["{word}"]', word)
-    if not alone and word not in words:
-        there = ", ".join(words)
-        raise toml.refusal(
-            (*at, key), f"no {what} {word!r} in {entry.name}{nearest(word, tuple(words))}; it has {there}", word
-        )
+    """Refuse a name in a list that is not there."""
+    for name in named:
+        if name not in there:
+            close = nearest(name, tuple(there))
+            raise toml.refusal(at, f"no {what} {name!r} in {entry.name}{close}; it has {', '.join(there)}", name)
 
 
 def _check_settings(settings: Mapping[str, Mapping[str, Any]], toml: Toml, at: Keys) -> None:
