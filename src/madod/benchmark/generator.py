@@ -86,8 +86,8 @@ def generator(
             verdict = _made(split, examiner, steps, folder, training, long)
             torch.cuda.empty_cache()  # of G's training: others may share the GPU
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
-        grid = (folder / "grid.png").read_bytes()
-    return Generator(translate, _admitted(verdict, means.waive_gate) | {"key": key}, grid, waited, earlier)
+        picture = (folder / "grid.png").read_bytes()
+    return Generator(translate, _admitted(verdict, means.waive_gate) | {"key": key}, picture, waited, earlier)
 
 
 def _made(
