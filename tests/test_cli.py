@@ -16,7 +16,7 @@ from madod.cli.main import VERBS, main
 from madod.cli.progress import lines, shown
 from madod.cli.train import arguments_of
 from madod.registry import Registry
-from tests.predict.toy import files
+from tests.predict.toy import files, toy_model
 
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -289,6 +289,40 @@ def test_a_reader_who_leaves_is_no_error(words):
             check=False,
         )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def left(*words: object, stdout: bool = False, stderr: bool = False) -> subprocess.CompletedProcess[str]:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        return subprocess.run(
+            [sys.executable, "-m", "madod.cli.main", *map(str, words)], text=True, check=False,
+            stdout=gone if stdout else subprocess.PIPE, stderr=gone if stderr else subprocess.PIPE,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["--quiet"], []])
+def test_a_page_is_made_also_where_the_reader_of_the_answers_leaves(words, tmp_path):
+    toy_model().save(tmp_path / "model")
+    files(tmp_path / "photos", 200)
+    done = left(
+        "predict", tmp_path / "model", tmp_path / "photos", "--gallery", tmp_path / "page.html", *words, stdout=True
+    )
+    assert done.returncode == 0
+    assert "199.png" in (tmp_path / "page.html").read_text()
+    assert "Traceback" not in done.stderr
+
+
+def test_a_training_goes_on_where_the_reader_of_its_progress_leaves(tmp_path, monkeypatch):
+    monkeypatch.setenv("MADOD_CACHE", str(tmp_path / "cache"))
+    for domain in ("day", "night"):
+        for label in ("cat", "dog"):
+            files(tmp_path / "data" / domain / label, 6)
+    words = ["train", tmp_path / "data", "--out", tmp_path / "out", "--algorithm", "erm", "--steps", "2"]
+    done = left(*words, "--check", "none", stderr=True)
+    assert done.returncode == 0
+    assert f"model: {tmp_path / 'out'}" in done.stdout
+    assert (tmp_path / "out" / "report.html").exists()
 
 
 def closing(streams: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -9,10 +9,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from madod import __version__
 from madod.cli.escaped import escaped
+from madod.cli.streams import open_streams, silence
 from madod.errors import InputError, is_out_of_memory, nearest
 
 VERBS = {
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         return refuse(str(error))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; nothing is lost
+        silence(sys.stdout)  # the reader left; nothing is lost
         return 0
     except KeyboardInterrupt:
         sys.stderr.write(f"\nmadod: stopped{STOPPED.get(next(iter(words), ''), '')}\n")
@@ -89,19 +89,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_out_of_memory(error):
             raise
         return refuse(memory_sentence(next(iter(words), "")))
-
-
-def open_streams() -> None:
-    """Put what swallows everything in the place of standard streams that are closed.
-
-    A file that is opened takes the lowest number that is free: without it, a model could be written where some library
-    takes standard output to be.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            stream = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115  # it stays open to the end
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
 
 
 def answer(words: list[str]) -> int:

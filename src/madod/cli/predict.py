@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -14,6 +15,7 @@ import tyro
 from madod.cli.arguments import Switch, left_open, parse
 from madod.cli.escaped import escaped
 from madod.cli.inputs import pictures
+from madod.cli.streams import silence
 from madod.cli.using import Using
 from madod.errors import InputError
 from madod.report.columns import padded
@@ -67,21 +69,21 @@ def main(arguments: Sequence[str]) -> int:
     if first is None:
         nothing = InputError("standard input lists no pictures: give it their names, one a line")
         raise tally.bad[0] if tally.bad else nothing
-    report = counted(how.quiet)
+    report, say = counted(how.quiet), partial(printed, page=chosen is not None)
     for warning in () if how.quiet else model.card.warnings:
         sys.stderr.write(f"madod: of this model's own check: {warning}\n")
     if how.format != "json":
-        sys.stdout.write(line(COLUMNS, how.format))
+        say(line(COLUMNS, how.format))
     for answer in model.predict_iter(chain([first], files)):
         if isinstance(answer, InputError):
             tally.bad.append(answer)
         else:
-            sys.stdout.write(written(answer, how.format))
+            say(written(answer, how.format))
             tally.count(answer)
             if chosen is not None:
                 chosen.add(answer)
         report(tally.done + len(tally.bad))
-    sys.stdout.flush()
+    say("", flush=True)
     sys.stderr.writelines(f"madod: {said}\n" for said in tally.told(model, quiet=how.quiet))
     if chosen is not None and how.gallery is not None:  # last: a disk that is full by now takes nothing else along
         chosen.write(how.gallery, model, how.model)
@@ -176,6 +178,18 @@ def counted(quiet: bool) -> Callable[[int], None]:
             sys.stderr.flush()
 
     return report
+
+
+def printed(text: str, *, page: bool, flush: bool = False) -> None:
+    """Print a part of the answers; where their reader leaves, a page that is asked for is made all the same."""
+    try:
+        sys.stdout.write(text)
+        if flush:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not page:
+            raise
+        silence(sys.stdout)
 
 
 def written(answer: "Prediction", style: str) -> str:
