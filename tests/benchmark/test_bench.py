@@ -304,3 +304,10 @@ def test_runs_of_pictures_that_have_changed_since_are_named_and_left_alone(tmp_p
     assert main(words(plan, tmp_path, "--workers", "1", "--quiet")) == 0
     assert "were made from other pictures" in caplog.text
     assert (file.read_bytes(), (tmp_path / "unused").exists()) == (text, False)
+
+
+def test_a_plugin_that_is_not_there_is_said_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("MADOD_PLUGINS", "nobody")
+    out, err = start(written(tmp_path, MINI), tmp_path).communicate()
+    assert (out, err.decode().count("\n")) == (b"", 1)
+    assert err.startswith(b"madod: MADOD_PLUGINS names 'nobody', but no such module is found")

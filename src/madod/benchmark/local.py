@@ -17,7 +17,7 @@ from madod.benchmark.messages import Ended, Places
 if TYPE_CHECKING:
     from madod.benchmark.jobs import Job
 
-WORK = "madod.benchmark.work"
+EARLY = "madod.benchmark.early"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -41,7 +41,7 @@ def prepare(threads: int) -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([WORK])
+    context.set_forkserver_preload([EARLY])
     from multiprocessing import forkserver
 
     _quiet_tracker()
