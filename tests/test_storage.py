@@ -1,11 +1,14 @@
 """Files on disk: whole or absent, and a sentence about those that are neither."""
 
+import errno
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 from madod.errors import InputError
-from madod.storage import read_json, write_json
+from madod.storage import read_json, refuse_file, write_json
 
 
 def test_json_comes_back_as_it_was_written(tmp_path):
@@ -31,11 +34,23 @@ def test_a_file_that_may_not_be_read_need_not_be_made_again(tmp_path, monkeypatc
         read_json(tmp_path / "facts.json", remedy="run it again")
 
 
-def test_a_refusal_names_the_file_that_was_asked_for(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EFBIG, errno.EDQUOT])
+def test_a_refusal_names_the_file_that_was_asked_for(tmp_path, monkeypatch, number):
     def refused(self, *args, **kwargs):
-        raise PermissionError(13, "Permission denied", str(self))
+        name = [str(self)] if number == errno.EACCES else []  # a file that is open goes by no name
+        raise OSError(number, os.strerror(number), *name)
 
     monkeypatch.setattr(Path, "write_text", refused)
-    with pytest.raises(PermissionError) as refusal:
+    with pytest.raises(OSError, match=re.escape(os.strerror(number))) as refusal:
         write_json(tmp_path / "facts.json", {})
     assert refusal.value.filename == str(tmp_path / "facts.json")
+
+
+def test_a_link_to_nothing_is_no_folder_to_write_into(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("nowhere")
+    for folder in (link, link / "below"):
+        with pytest.raises(InputError, match=r"link is a link that leads nowhere: name a folder to write into$"):
+            refuse_file(folder)
+    (tmp_path / "nowhere").mkdir()
+    refuse_file(link / "below")

@@ -32,7 +32,7 @@ def whole(path: Path) -> Iterator[Path]:
             raise NoSpaceError(
                 f"the disk is full: {path} could not be written; free some space and start again"
             ) from error
-        if error.filename == str(part):
+        if error.filename in (None, str(part)):  # what is written to is open by then, and has no name
             error.filename = str(path)  # the name that people know
         raise
     finally:
@@ -45,8 +45,10 @@ def amount(size: int) -> str:
 
 
 def refuse_file(folder: Path, remedy: str = "name a folder to write into") -> None:
-    """Refuse a folder that is a file, or would lie below one."""
-    there = next(place for place in (folder, *folder.parents) if place.exists())
+    """Refuse a folder that is a file or a link to nothing, or would lie below one."""
+    there = next(place for place in (folder, *folder.parents) if os.path.lexists(place))
+    if not there.exists():
+        raise InputError(f"{there} is a link that leads nowhere: {remedy}")
     if not there.is_dir():
         raise InputError(f"{there} is a file: {remedy}")
 
