@@ -296,10 +296,21 @@ def test_a_disk_without_room_for_all_pictures_is_refused_before_any_is_decoded(f
     assert len(decoded(files, 64, cache=cache).images) == 40  # what is decoded needs no more room
 
 
-def test_a_cache_that_cannot_be_written_is_one_sentence(files, tmp_path):
+def test_a_cache_that_cannot_be_written_is_one_sentence(files, tmp_path, caplog):
     (tmp_path / "cache").write_text("a file, not a folder")
-    with pytest.raises(InputError, match=r"cannot write decoded pictures to .*MADOD_CACHE"):
-        decoded(files, 8, cache=tmp_path / "cache")
+    for cache in (tmp_path / "cache", tmp_path / "cache" / "images"):
+        with pytest.raises(InputError, match=r"cannot write decoded pictures to .*; move the file away .*MADOD_CACHE"):
+            decoded(files, 8, cache=cache)
+    assert "damaged" not in caplog.text
+
+
+def test_a_cache_that_takes_no_large_files_says_so(files, cache, monkeypatch):
+    def refused(*args, **kwargs):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+
+    monkeypatch.setattr("madod.data.cache._to_disk", refused)
+    with pytest.raises(InputError, match=r"file too large; allow larger files \(ulimit -f\), or set MADOD_CACHE"):
+        decoded(files, 8, cache=cache)
 
 
 def test_a_broken_progress_display_is_not_blamed_on_the_disk(files, cache):

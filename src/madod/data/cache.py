@@ -34,6 +34,14 @@ log = logging.getLogger(__name__)
 Counted = Callable[[int, int], None]
 """Called with the number of pictures decoded so far and the number of all."""
 
+REMEDIES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EFBIG: "allow larger files (ulimit -f)",
+    errno.ENOTDIR: "move the file away that lies there",
+    errno.EEXIST: "move the file away that lies there",
+}
+"""What to do where the system does not let a cache be written, by its number for it."""
 VERSION = 1
 """Counts the changes to what `read_image` makes of the same file."""
 
@@ -87,7 +95,7 @@ class _Cached:
         try:
             positions: list[int] = json.loads((self.folder / "bad.json").read_text(encoding="utf-8"))
             images = self._mapped()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # the second is said where it is to be written
             return None
         except (OSError, ValueError) as error:
             log.warning("decoding again, since the cache %s is damaged: %s", self.folder, error)
@@ -217,7 +225,7 @@ def _writing(cache: Path) -> Iterator[None]:
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "the disk is full" if full else (error.strerror or str(error)).lower()
-        remedy = "free some space" if full else "make it writable"
+        remedy = REMEDIES.get(error.errno or 0, "make it writable")
         raise (NoSpaceError if full else InputError)(
             f"cannot write decoded pictures to {cache}: {why}; {remedy}, or set MADOD_CACHE to another folder"
         ) from error
