@@ -26,7 +26,7 @@ from madod.benchmark.settings import hparams
 from madod.cli.main import main
 from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
-from madod.errors import InputError
+from madod.errors import InputError, typed
 from madod.progress import Progress, silent
 from madod.storage import read_tensors, write_json, write_tensors
 from madod.training import (
@@ -339,6 +339,11 @@ def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path
         assert main(words) == 130
         (said,) = (line for line in capsys.readouterr().err.splitlines() if line.startswith("this will take"))
         assert ("for the check" in said) == told
+
+
+@pytest.mark.parametrize(("path", "word"), [("-o", "./-o"), ("--help me", "'./--help me'"), ("a-b/-c", "a-b/-c")])
+def test_a_folder_that_starts_with_a_dash_is_typed_so_that_it_is_no_option(path, word):
+    assert typed(Path(path)) == word
 
 
 def test_what_is_said_to_be_typed_next_can_be_typed_where_a_folder_has_blanks(pictures, tmp_path, capsys):

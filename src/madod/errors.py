@@ -1,6 +1,8 @@
 """What a person can mend, and words for it."""
 
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class InputError(ValueError):
@@ -31,6 +33,11 @@ def first_few(names: Sequence[object], most: int) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(str, names[:most])) + more
+
+
+def typed(path: Path) -> str:
+    """Return a path as it is typed into a shell; one that starts with a dash would be taken for an option."""
+    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:

@@ -1,7 +1,6 @@
 """A finished run: what it leaves in its folder, how that is read back, and what stands in its way there."""
 
 import json
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from madod.benchmark.record import (
 )
 from madod.data.split import Split
 from madod.detectors.base import DETECTORS
-from madod.errors import InputError
+from madod.errors import InputError, typed
 from madod.evaluation.evaluate import Evaluation, evaluate_stored
 from madod.evaluation.outputs import load_outputs, save_outputs
 from madod.evaluation.verdicts import save_verdicts
@@ -98,7 +97,7 @@ def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
     if ship not in (shipped, None):
         raise InputError(
             f"{out} holds this very run with {shipped} as its detector: "
-            f"madod rescore {shlex.quote(str(out))} {ship} --ship changes it"
+            f"madod rescore {typed(out)} {ship} --ship changes it"
         )
 
 

@@ -1,7 +1,6 @@
 """`madod train`: a folder of pictures, or a known dataset, to a saved model."""
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from madod.cli.datasets import warn_of_differences
 from madod.cli.escaped import escaped
 from madod.cli.progress import shown
 from madod.data.opening import Opening, own_folder
-from madod.errors import InputError
+from madod.errors import InputError, typed
 
 if TYPE_CHECKING:
     from madod.algorithms.base import BaseConfig
@@ -282,5 +281,5 @@ def summary(how: Train, made: "Fitted") -> str:
         lines += [f"  {reason}" for reason in strangers.unreadable]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
     lines.append(f"report: {how.out / REPORT}")
-    lines.append(f"model: {how.out}; try: madod predict {shlex.quote(str(how.out))} PICTURES")
+    lines.append(f"model: {how.out}; try: madod predict {typed(how.out)} PICTURES")
     return "\n".join(map(escaped, lines)) + "\n"
