@@ -50,6 +50,10 @@ def test_pictures_in_any_form_find_what_they_resemble(tmp_path):
     assert len(model.similar(arrays[:3])) == 3
     assert len(model.similar(arrays[0])[0]) == 5
     assert model.similar([]) == []
+    assert len(model.similar(arrays[0], k=np.int64(2))[0]) == 2
+    for k in (1.5, "two", None, True):
+        with pytest.raises(InputError, match=r"^k cannot be .*: it has to be a whole number$"):
+            model.similar(arrays[0], k=k)
     with pytest.raises(BadImage, match=r"gone\.png"):
         model.similar([paths[0], tmp_path / "gone.png"])
 

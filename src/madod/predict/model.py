@@ -156,6 +156,7 @@ class Model:
         ['dog', 'dog', 'dog']
         """
         found = []
+        k = taken("k", int, k)
         for block in blocks(pictures, self.size):
             found += self.nearest(self.examine(sound(block)).features, k)
         return found
