@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -126,6 +127,20 @@ def test_a_picture_is_no_list(ending, tmp_path):
     Image.effect_noise((50, 50), 90).convert("RGB").save(tmp_path / f"photo.{ending}")
     with pytest.raises(InputError, match="standard input is no list of files but looks like a picture"):
         list(names(io.BytesIO((tmp_path / f"photo.{ending}").read_bytes())))
+
+
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("size", [2**16, 1])
+def test_a_list_in_utf_16_is_refused_and_not_read_letter_by_letter(order, size, monkeypatch):
+    monkeypatch.setattr("madod.cli.listing.PIECE", size)
+    with pytest.raises(InputError, match=r"^standard input lists files in UTF-16: write the list in UTF-8$"):
+        list(names(io.BytesIO("\ufeffa.png\r\nb.png\r\n".encode(f"utf-16-{order}"))))
+
+
+def test_a_name_may_start_like_a_list_in_utf_16(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path(os.fsdecode(b"\xff\xfe.png")).touch()
+    assert list(names(io.BytesIO(b"\xff\xfe.png\nb.png\n"))) == ["\udcff\udcfe.png", "b.png"]
 
 
 def test_a_name_may_hold_any_character(tmp_path):

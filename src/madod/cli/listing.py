@@ -2,7 +2,7 @@
 
 import os
 import re
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from io import BufferedIOBase
 
@@ -21,7 +21,7 @@ def names(stream: BufferedIOBase) -> Iterator[str]:
         if not mark:
             rest = rest.removeprefix(BOM_UTF8)
             mark = next((each for each in (b"\0", b"\n") if each in rest), b"")
-            _refuse_binary(rest, mark)
+            _refuse_no_list(rest, mark)
         if mark:
             *whole, rest = rest.split(mark)
             yield from filter(None, (_name(each, mark) for each in whole))
@@ -33,10 +33,17 @@ def _name(entry: bytes, mark: bytes) -> str:
     return os.fsdecode(entry if mark == b"\0" else entry.rstrip(b"\r"))
 
 
-def _refuse_binary(start: bytes, mark: bytes) -> None:
-    """Refuse a list that starts like a picture; a name may hold any character where there is a file of that name."""
+def _refuse_no_list(start: bytes, mark: bytes) -> None:
+    """Refuse a list that starts like a picture, or with the mark of letters of two bytes, of which every other is NUL.
+
+    A name may hold any character where there is a file of that name.
+    """
     first = start.partition(mark)[0] if mark else start
-    if BINARY.search(start) and not os.path.lexists(first):
+    if os.path.lexists(first):
+        return
+    if start.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        raise InputError("standard input lists files in UTF-16: write the list in UTF-8")
+    if BINARY.search(start):
         raise InputError(
             "standard input is no list of files but looks like a picture: name the picture's file itself, as in "
             "madod predict MODEL photo.png"
