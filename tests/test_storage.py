@@ -16,6 +16,11 @@ def test_json_comes_back_as_it_was_written(tmp_path):
     assert read_json(tmp_path / "facts.json") == {"name": "größe", "numbers": [1, 2.5, None]}
 
 
+def test_json_may_start_with_the_mark_of_an_editor(tmp_path):
+    (tmp_path / "facts.json").write_bytes(b'\xef\xbb\xbf{"erm": "energy"}')
+    assert read_json(tmp_path / "facts.json") == {"erm": "energy"}
+
+
 @pytest.mark.parametrize("bytes_there", [b"", b'{"a": 1', b"\xff\xfe\x00", b"[" * 200_000, None])
 def test_what_is_no_json_is_refused_by_its_name(tmp_path, bytes_there):
     file = tmp_path / "facts.json"

@@ -69,7 +69,7 @@ def write_json(path: Path, facts: Any) -> None:
 def read_json(path: Path, what: str = "a whole JSON file", remedy: str = "make it again") -> Any:
     """Read what `write_json` wrote; where it cannot be read, say what it should be and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8-sig"))  # an editor may have put a mark at its start
     except (OSError, ValueError, RecursionError) as error:
         mend = "make it readable" if isinstance(error, PermissionError) else remedy
         raise InputError(f"{path} is not {what} ({error}): {mend}") from error

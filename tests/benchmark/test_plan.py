@@ -187,6 +187,19 @@ def test_as_many_known_classes_as_a_method_needs_are_enough(tmp_path):
     assert expand(written(tmp_path, hidden), None)  # a digit has both of the classes
 
 
+def test_a_plan_may_start_with_the_mark_of_an_editor(tmp_path):
+    marked = written(tmp_path, f"\ufeff{MINI}", "marked")
+    assert load_plan(marked)[0] == load_plan(written(tmp_path))[0]
+    with pytest.raises(InputError, match=r"marked.toml, line 2: there is no key 'algoritms'"):
+        load_plan(written(tmp_path, f"\ufeff{MINI.replace('algorithms', 'algoritms')}", "marked"))
+
+
+def test_a_plan_in_other_letters_than_utf_8_is_said(tmp_path):
+    (tmp_path / "plan.toml").write_bytes(MINI.encode("utf-16"))
+    with pytest.raises(InputError, match=r"plan.toml is no text in UTF-8, which a plan has to be: save it as such"):
+        load_plan(tmp_path / "plan.toml")
+
+
 def test_what_is_no_toml_or_no_file_is_said(tmp_path):
     with pytest.raises(InputError, match=r"is no TOML: .*line 1"):
         load_plan(written(tmp_path, "seeds = 0 1"))

@@ -30,11 +30,13 @@ class Toml:
     def __init__(self, file: Path) -> None:
         self.file = file
         try:
-            self.text = file.read_text(encoding="utf-8")
+            self.text = file.read_text(encoding="utf-8-sig")  # some editors put a mark before the first letter
             self.values: dict[str, Any] = tomllib.loads(self.text)
         except OSError as error:
             raise InputError(f"the plan {file} cannot be read ({error.strerror}): check the path") from error
-        except (ValueError, RecursionError) as error:  # wrong TOML, no text at all, or brackets without end
+        except UnicodeDecodeError as error:
+            raise InputError(f"{file} is no text in UTF-8, which a plan has to be: save it as such") from error
+        except (ValueError, RecursionError) as error:  # wrong TOML, or brackets without end
             raise InputError(f"{file} is no TOML: {error}") from error
         self.lines = self.text.splitlines()
 
