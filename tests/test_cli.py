@@ -1,5 +1,6 @@
 """The command line itself: help, lists, wrong words, and being interrupted."""
 
+import contextlib
 import dataclasses
 import errno
 import importlib
@@ -428,6 +429,55 @@ def test_help_wraps_at_the_terminals_edge_and_nowhere_else(width, capsys, monkey
     with pytest.raises(SystemExit):
         main(["train", "--algorithm", "erm", "--help"])
     assert arguments_of(["digits", "--out", "here", "--algorithm", "erm"])[1]["batch"] == 32  # forms are what they were
+
+
+def on_terminal(*words: str, **environment: str) -> str:
+    """Return all that a person sees who types a command at a terminal."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "madod.cli.main", *words], env=os.environ | environment, stdin=theirs, stdout=theirs,
+        stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    try:
+        with contextlib.suppress(OSError):  # the terminal ends with the process
+            while piece := os.read(ours, 65536):
+                seen += piece
+        process.wait(timeout=20)
+    finally:
+        process.kill()
+        os.close(ours)
+    return seen.decode()
+
+
+@pytest.mark.parametrize("columns", ["3", "80"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["predict", "--nope"], "there is no option --nope"),
+        (["predict", "model", "x.png", "--keep", "abc"], "--keep cannot be 'abc': it takes a number"),
+        (["predict", "model", "x.png", "--format", "xml"], "--format cannot be 'xml': it takes csv, json or table"),
+    ],
+)
+def test_a_wrong_word_is_one_plain_sentence_on_a_terminal_too(words, said, columns):
+    seen = on_terminal(*words, TERM="xterm-256color", COLUMNS=columns)
+    assert seen == f"madod: {said}; madod predict --help says what there is\r\n"
+
+
+def test_help_has_colours_on_a_terminal_and_none_where_none_are_wanted():
+    assert "\x1b[" in on_terminal("list", "--help", TERM="xterm-256color", NO_COLOR="")
+    assert "\x1b[" not in on_terminal("list", "--help", TERM="xterm-256color", NO_COLOR="1")
+
+
+def test_help_comes_to_an_end_in_a_terminal_of_few_columns():
+    done = subprocess.run(
+        [sys.executable, "-c", "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); "
+         "from madod.cli.main import main; main(sys.argv[1:])", "predict", "--help"],
+        env=os.environ | {"COLUMNS": "3"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert "--gallery" in done.stdout
 
 
 HELPED = """

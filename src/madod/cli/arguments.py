@@ -3,11 +3,13 @@
 import contextlib
 import difflib
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import Annotated, Any, TypeVar, get_origin
 
 import tyro
@@ -37,13 +39,18 @@ REWORDED = (
      lambda found: f"{found[1]} is without a value" if found[1][0] == "-" else f"missing: {found[1].upper()}"),
 )  # fmt: skip
 """What the parser says of a wrong word, and how a person would."""
+BOXED = 80
+"""Columns that the parser's messages are drawn in, whatever the terminal's: in fewer it breaks what is looked for."""
+LEAST = 40
+"""Columns that help is given in at least: in ten the parser comes to no end."""
 
 
 def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
     """Fill a dataclass from the words behind a verb; a wrong word is refused in a sentence."""
     if "" in arguments:  # as a path it would be the folder that one is in
         raise InputError("a name is empty: name a file or a folder; the one that you are in is .")
-    if not {"-h", "--help"}.isdisjoint(arguments):
+    helping = not {"-h", "--help"}.isdisjoint(arguments)
+    if helping:
         from madod.cli.helping import let_flow
 
         let_flow(form)
@@ -51,7 +58,7 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
         _refuse_bare(form, arguments, verb)
     said = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(said), terminal(plain=not helping):
             return tyro.cli(
                 form, prog=f"madod {verb}", description=about, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,)
             )
@@ -64,6 +71,22 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
         if stray and refusal.startswith("missing: ") and stray not in refusal:  # words behind it were lost with it
             refusal = f"{_unknown(stray, _near(stray, ' '.join(known)))}; madod {verb} --help says what there is"
         raise InputError(refusal + _dashed(arguments, known)) from None
+
+
+@contextlib.contextmanager
+def terminal(*, plain: bool) -> Iterator[None]:
+    """Have the parser draw for a terminal as it is, but wide enough; or for a plain one, where its words are read."""
+    before = {name: os.environ.get(name) for name in ("COLUMNS", "TERM")}
+    os.environ["COLUMNS"] = str(BOXED if plain else max(LEAST, get_terminal_size().columns))
+    if plain or os.environ.get("NO_COLOR"):
+        os.environ["TERM"] = "dumb"  # which is all that it heeds
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def left_open(metavar: str) -> Any:
