@@ -216,3 +216,17 @@ def test_a_name_breaks_no_row_and_steers_no_terminal(home, capsys):
     assert "\x1b" not in said.out + said.err
     assert main(["predict", words[0], str(home / NAME / "*")]) == 2
     assert r"\x1b[31mb\x9b.png" in capsys.readouterr().err
+
+
+def test_names_that_are_no_text_or_turn_it_around_break_no_row(tmp_path, monkeypatch, capsys):
+    toy_model().save(tmp_path / "model")
+    (plain,) = files(tmp_path / "photos", 1)
+    monkeypatch.chdir(plain.parent)
+    for name in ("a\u2028b.png", "caf\udce9.png", "gpj.\u202egnp.png"):
+        Path(name).write_bytes(plain.read_bytes())
+    assert main(["predict", str(tmp_path / "model"), ".", "--quiet"]) == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == [
+        "path", "000.png", r"a\u2028b.png", r"caf\udce9.png", r"gpj.\u202egnp.png",
+    ]  # fmt: skip
+    assert len({len(row) for row in rows}) == 1
