@@ -36,6 +36,17 @@ def test_the_table_shows_who_is_at_work_and_what_failed(tmp_path):
     assert "... and 9 more" in said
 
 
+def test_the_table_shows_names_as_they_are(tmp_path):
+    from rich.console import Console
+
+    console = Console(file=io.StringIO(), width=100)
+    odd = TALLY._replace(running=("a-:smile:-[red]-\n-run",), failed={"b-:smile:\x1b[2J": ":+1: [/x]"})
+    console.print(sweeping.drawn(odd, tmp_path, 9))
+    said = console.file.getvalue()
+    assert r"a-:smile:-[red]-\n-run" in said
+    assert r"failed b-:smile:\x1b[2J: :+1: [/x]" in said
+
+
 def test_plain_lines_come_now_and_then(capsys, monkeypatch):
     watch = sweeping.lines()
     for done in (0, 0, 1, 2):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from madod.benchmark.claim import heartbeat
+from madod.cli.escaped import escaped
 from madod.cli.progress import EVERY
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ def live(runs: Path, total: int) -> Iterator["Watch"]:
 def drawn(tally: "Tally", runs: Path, total: int) -> Any:
     """Return the table: counts and a bar, the runs at work, the latest failures."""
     from rich.console import Group
-    from rich.markup import escape
     from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("at work", "stage", "", "for"):
@@ -92,9 +93,10 @@ def drawn(tally: "Tally", runs: Path, total: int) -> Any:
     for folder in tally.running[:SHOWN]:
         beat = heartbeat(runs / folder)
         stage, steps, since = (beat.stage, f"{beat.done}/{beat.total}", beat.since) if beat else ("starting", "", 0.0)
-        table.add_row(escape(folder), stage, steps, duration(time.time() - since) if since else "")
+        table.add_row(Text(escaped(folder)), stage, steps, duration(time.time() - since) if since else "")
     hidden = len(tally.running) - SHOWN
-    notes = [f"... and {hidden} more"] if hidden > 0 else []
-    notes += [f"[red]failed[/] {escape(folder)}: {escape(why)}" for folder, why in list(tally.failed.items())[-3:]]
+    notes = [Text(f"... and {hidden} more")] if hidden > 0 else []
+    for folder, why in list(tally.failed.items())[-3:]:
+        notes.append(Text.assemble(("failed", "red"), f" {escaped(folder)}: {escaped(why)}"))
     bar = ProgressBar(total=total, completed=tally.done, width=60)
     return Group(in_words(tally), bar, table, *notes)
