@@ -124,9 +124,12 @@ def test_another_class_under_a_taken_name_is_refused_and_the_same_one_again_is_n
     [(ALGORITHMS, Algorithm, "objective"), (DETECTORS, Detector, "score"), (DATASETS, DomainDataset, "read")],
     ids=["algorithm", "detector", "dataset"],
 )
-def test_a_class_without_what_its_kind_has_to_write_is_refused(registry, base, missing):
+def test_a_class_that_is_not_of_its_kind_or_lacks_what_that_has_to_write_is_refused(registry, base, missing):
     with pytest.raises(InputError, match=rf"'mine', but has no method {missing}: write it, as every {registry.kind}"):
         registry.register("mine")(type("Mine", (base,), {}))
+    kind = base.__name__
+    with pytest.raises(InputError, match=rf"'mine', but is no {kind}: write class Mine\({kind}\)"):
+        registry.register("mine")(type("Mine", (), {}))
     assert "mine" not in registry
 
 

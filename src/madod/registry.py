@@ -37,16 +37,17 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     Names and summaries are read from the source text, so that listing them imports nothing heavy.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(self, kind: str, package: str, base: type[object] = object) -> None:
         self.kind = kind
         self.package = package
+        self.base = base
         self._classes: dict[str, type[T]] = {}
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         """Put a class into the registry under a name; works from any module, the package's own or a user's.
 
         The same class may come again, from a module that is loaded anew; another one under its name is refused, and so
-        is one without what a class of its kind has to write.
+        is one that does not inherit from `base`, or lacks what a class of its kind has to write.
         """
 
         def add(cls: type[T]) -> type[T]:
@@ -100,6 +101,11 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             raise self._twice(name, first, mine)
 
     def _refuse_unfinished(self, name: str, cls: type[T]) -> None:
+        if not issubclass(cls, self.base):
+            raise InputError(
+                f"{cls.__qualname__} in {_file(cls)} is registered as the {self.kind} {name!r}, but is no "
+                f"{self.base.__name__}: write class {cls.__qualname__}({self.base.__name__})"
+            )
         if missing := sorted(getattr(cls, "__abstractmethods__", ())):
             raise InputError(
                 f"{cls.__qualname__} in {_file(cls)} is registered as the {self.kind} {name!r}, but has no method "

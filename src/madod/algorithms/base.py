@@ -241,7 +241,7 @@ class Algorithm(nn.Module, ABC):
         return self.net
 
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms")
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms", Algorithm)
 
 
 def refuse_unknown(algorithm: str, hparam: str) -> None:

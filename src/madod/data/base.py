@@ -72,7 +72,7 @@ class DomainDataset(ABC):
         return name
 
 
-DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data")
+DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data", DomainDataset)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Detector(ABC):
         return self
 
 
-DETECTORS: Registry[Detector] = Registry("detector", "madod.detectors")
+DETECTORS: Registry[Detector] = Registry("detector", "madod.detectors", Detector)
 
 
 def refuse_scoreless(algorithm: str, detectors: Iterable[str]) -> None:
