@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from madod.errors import InputError
-from madod.storage import read_json, refuse_file, write_json
+from madod.storage import read_json, refuse_file, whole, write_json
 
 
 def test_json_comes_back_as_it_was_written(tmp_path):
@@ -49,6 +49,11 @@ def test_a_refusal_names_the_file_that_was_asked_for(tmp_path, monkeypatch, numb
     with pytest.raises(OSError, match=re.escape(os.strerror(number))) as refusal:
         write_json(tmp_path / "facts.json", {})
     assert refusal.value.filename == str(tmp_path / "facts.json")
+
+
+def test_a_refusal_without_a_number_keeps_its_words(tmp_path):
+    with pytest.raises(OSError, match=r"^cannot write mode F as PNG$"), whole(tmp_path / "grid.png"):
+        raise OSError("cannot write mode F as PNG")  # as Pillow does
 
 
 def test_a_link_to_nothing_is_no_folder_to_write_into(tmp_path):

@@ -32,7 +32,7 @@ def whole(path: Path) -> Iterator[Path]:
             raise NoSpaceError(
                 f"the disk is full: {path} could not be written; free some space and start again"
             ) from error
-        if error.filename in (None, str(part)):  # what is written to is open by then, and has no name
+        if error.errno is not None and error.filename in (None, str(part)):  # what is open by then has no name
             error.filename = str(path)  # the name that people know
         raise
     finally:
