@@ -1,3 +1,4 @@
+import importlib
 import os
 import re
 import shutil
@@ -274,6 +275,29 @@ def test_a_plugin_that_cannot_be_imported_is_named_with_its_line(texts, said, tm
     monkeypatch.setenv(module.PLUGINS, plugin)
     with pytest.raises(InputError, match=said):
         Registry("algorithm", "madod.algorithms")["outsider"]
+
+
+@pytest.mark.parametrize("error", [MemoryError, OSError(24, "Too many open files")], ids=["memory", "system"])
+def test_what_is_no_fault_of_a_plugin_is_not_laid_to_it(error, monkeypatch):
+    def full(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(importlib, "import_module", full)
+    with pytest.raises(error if isinstance(error, type) else type(error)):
+        Registry("detector", "madod.detectors")["energy"]
+
+
+def test_a_fault_of_the_packages_own_is_not_laid_to_people(monkeypatch):
+    monkeypatch.delitem(sys.modules, "madod.detectors.energy", raising=False)
+    monkeypatch.setitem(sys.modules, "madod.equations", None)
+    with pytest.raises(ImportError):
+        Registry("detector", "madod.detectors")["energy"]
+
+
+def test_a_plugin_that_is_not_there_is_said_so_without_frozen_modules():
+    words = [sys.executable, "-X", "frozen_modules=off", "-m", "madod.cli.main", "list", "algorithms"]
+    ended = subprocess.run(words, env=os.environ | {module.PLUGINS: "nobody.here"}, capture_output=True, text=True)
+    assert "names 'nobody.here', but no such module is found" in ended.stderr
 
 
 def test_a_config_that_is_not_frozen_ends_in_one_line_on_the_command_line(plugin, tmp_path):

@@ -166,13 +166,15 @@ def _refuse_broken(error: Exception) -> None:
     """Refuse a module that ended in an error when it was imported, with file and line; not one that is not there."""
     if isinstance(error, InputError):
         raise error
+    if isinstance(error, (MemoryError, OSError)):  # no fault of the file
+        return
     steps = [(Path(step.filename), step.lineno) for step in traceback.extract_tb(error.__traceback__)]
-    importing = (Path(__file__), Path(importlib.__file__))
-    ran = [(file, line) for file, line in steps if file not in importing and not file.name.startswith("<frozen")]
-    if ran:
+    importing = (Path(__file__).parent, Path(importlib.__file__).parent)
+    ran = [(file, line) for file, line in steps if file.parent not in importing and file.suffix == ".py"]
+    if ran and Path(__file__).parent not in ran[0][0].parents:
         file, line = [step for step in ran if step[0].parent == ran[0][0].parent][-1]  # not deep in a library
         remedy = next((todo for words, todo in REMEDIES.items() if words in str(error)), "mend it there")
-        said = f"{type(error).__name__}: {error}"
+        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         raise InputError(f"{file}, line {line}, cannot be imported, {said}; {remedy}") from error
 
 
