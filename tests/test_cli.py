@@ -470,6 +470,12 @@ def test_help_has_colours_on_a_terminal_and_none_where_none_are_wanted():
     assert "\x1b[" not in on_terminal("list", "--help", TERM="xterm-256color", NO_COLOR="1")
 
 
+def test_help_is_given_whatever_stands_beside_it():
+    seen = on_terminal("predict", "--nope", "--help", TERM="xterm-256color", NO_COLOR="1")
+    assert seen.startswith("usage: madod predict")
+    assert "--gallery" in seen
+
+
 def test_help_comes_to_an_end_in_a_terminal_of_few_columns():
     done = subprocess.run(
         [sys.executable, "-c", "import resource, sys; resource.setrlimit(resource.RLIMIT_CPU, (20, 20)); "

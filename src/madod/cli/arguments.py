@@ -46,7 +46,7 @@ LEAST = 40
 
 
 def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
-    """Fill a dataclass from the words behind a verb; a wrong word is refused in a sentence."""
+    """Fill a dataclass from the words behind a verb; without --help, a wrong word is refused in a sentence."""
     if "" in arguments:  # as a path it would be the folder that one is in
         raise InputError("a name is empty: name a file or a folder; the one that you are in is .")
     helping = not {"-h", "--help"}.isdisjoint(arguments)
@@ -59,8 +59,9 @@ def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), terminal(plain=not helping):
+            words = ["--help"] if helping else list(arguments)
             return tyro.cli(
-                form, prog=f"madod {verb}", description=about, args=list(arguments), config=(tyro.conf.OmitArgPrefixes,)
+                form, prog=f"madod {verb}", description=about, args=words, config=(tyro.conf.OmitArgPrefixes,)
             )
     except SystemExit as stop:
         if stop.code in (0, None):

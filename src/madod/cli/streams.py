@@ -14,6 +14,8 @@ class Aside(TextIOWrapper):
         """Write to whoever listens."""
         try:
             return super().write(text)
+        except BlockingIOError:  # whoever listens is slow
+            return len(text)
         except OSError:
             silence(self)
             return len(text)
@@ -22,6 +24,8 @@ class Aside(TextIOWrapper):
         """Have it read now by whoever listens."""
         try:
             super().flush()
+        except BlockingIOError:
+            pass
         except OSError:
             silence(self)
 
@@ -46,4 +50,5 @@ def open_streams() -> None:
             setattr(sys, name, stream)
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, TextIOWrapper):
         plain = sys.stderr
-        sys.stderr = Aside(plain.buffer, plain.encoding, plain.errors, line_buffering=True)
+        buffer = os.fdopen(plain.fileno(), "wb", closefd=False)  # which plain keeps open
+        sys.stderr = Aside(buffer, plain.encoding, plain.errors, line_buffering=True, write_through=plain.write_through)
