@@ -43,6 +43,13 @@ def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
     assert all(line.split()[3] == "100.0" and line.split()[5] == "0.0" for line in lines[:3])
 
 
+def test_a_domain_called_all_is_told_from_all_of_them(home, capsys):
+    (home / "pictures" / "day").rename(home / "pictures" / "all")
+    assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--quiet"]) == 0
+    _, _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("  ")[0] for line in lines[:3]] == ["all", "night", "all domains"]
+
+
 def test_the_table_stays_in_line_behind_a_domain_with_wide_letters(home, capsys):
     (home / "pictures" / "day").rename(home / "pictures" / "昼の写真")
     assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--quiet"]) == 0

@@ -90,7 +90,7 @@ def table(found: "Findings") -> str:
     """Return a line a domain, one for all of them, and the commonest confusions."""
     rows = [HEAD, *(row(name, measures) for name, measures in found.by_domain.items())]
     if len(found.by_domain) > 1:
-        rows.append(row("all", found.overall))
+        rows.append(row("all domains" if "all" in found.by_domain else "all", found.overall))
     widths = [widest(column) for column in zip(*rows, strict=True)]
     lines = [
         padded(name, widths[0]) + "".join(f"  {field:>{width}}" for field, width in zip(rest, widths[1:], strict=True))
