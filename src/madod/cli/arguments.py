@@ -42,7 +42,7 @@ REWORDED = (
 BOXED = 80
 """Columns that the parser's messages are drawn in, whatever the terminal's: in fewer it breaks what is looked for."""
 LEAST = 40
-"""Columns that help is given in at least: in ten the parser comes to no end."""
+"""Columns that help is given in at least: in five the parser comes to no end."""
 
 
 def parse(form: type[A], arguments: Sequence[str], verb: str, about: str) -> A:
