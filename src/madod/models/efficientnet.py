@@ -27,7 +27,10 @@ class SameConv(nn.Conv2d):
         """Return the convolved images."""
         kernel, stride = self.kernel_size[0], self.stride[0]
         high, wide = (max((-(-size // stride) - 1) * stride + kernel - size, 0) for size in x.shape[2:])
-        return super().forward(F.pad(x, (wide // 2, wide - wide // 2, high // 2, high - high // 2)))
+        if high % 2 or wide % 2:
+            x = F.pad(x, (wide // 2, wide - wide // 2, high // 2, high - high // 2))
+            high = wide = 0
+        return F.conv2d(x, self.weight, self.bias, self.stride, (high // 2, wide // 2), groups=self.groups)
 
 
 def conv(inside: int, outside: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Conv2d:
