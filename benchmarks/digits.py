@@ -15,15 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from madod.benchmark.record import RunRecord, RunSpec, load_record
-from madod.cli.demo import ALGORITHMS as OF_THE_DEMO
 
 DOMAINS = ("ink", "chalk", "neon", "outline")
 UNKNOWN = ("2", "4", "5", "7")  # as on ColoredMNIST; fixed before any run
 SEEDS = (0, 1, 2)
 DETECTORS = ("msp", "energy", "ddu")
 COLUMNS = (*DETECTORS, "mean of 3", "own")
-DEMO = ", demo's"
-"""Behind a method's name: with the demo's setting instead of the preset that ships."""
 
 
 def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple[str, ...]) -> Iterator[RunSpec]:
@@ -33,9 +30,7 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
         for unknown in unknown_digits:
             for domain in domains:
                 for name in algorithms:
-                    method, _, steps = name.partition(":")
-                    algorithm = method.removesuffix(DEMO)
-                    given = OF_THE_DEMO[algorithm] if method.endswith(DEMO) else {}
+                    algorithm, _, steps = name.partition(":")
                     yield RunSpec(
                         "digits",
                         domain,
@@ -43,7 +38,7 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
                         algorithm,
                         seed,
                         steps=int(steps or RunSpec.steps),
-                        hparams=hparams(algorithm, given),
+                        hparams=hparams(algorithm),
                     )
 
 
@@ -65,9 +60,7 @@ def one(job: tuple[RunSpec, Path, Path, str]) -> str:
 def label(record: RunRecord) -> str:
     """Return what tables call a run's method."""
     spec = record.spec
-    given = OF_THE_DEMO.get(spec.algorithm, {})
-    demo = DEMO if given and given.items() <= spec.hparams.items() else ""
-    return spec.algorithm + demo + ("" if spec.steps == RunSpec.steps else f", {spec.steps} steps")
+    return spec.algorithm + ("" if spec.steps == RunSpec.steps else f", {spec.steps} steps")
 
 
 PAIRED = ("accuracy", *(f"{metric}, {name}" for metric in ("AUROC", "AUPR") for name in (*DETECTORS, "mean of 3")))
@@ -109,12 +102,9 @@ def table(records: list[RunRecord]) -> str:
             rows = [scores(found, metric) for found in metrics]
             row += [cell([each[name] for each in rows]) if name in rows[0] else "none" for name in COLUMNS]
         lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
-    for method in ("madod", f"madod{DEMO}"):
-        pairs = paired(records, method)
-        if not pairs:
-            continue
+    if pairs := paired(records, "madod"):
         how = f"paired over {len(pairs)} runs, a cell and a seed each, with the standard error of the difference"
-        lines += ["", f"{method.replace('madod', 'MADOD')} less ERM, {how}:", ""]
+        lines += ["", f"MADOD less ERM, {how}:", ""]
         differences = [cell([ours[k] - theirs[k] for ours, theirs in pairs]) for k in range(len(pairs[0][0]))]
         lines += [f"- {name}: {text}" for name, text in zip(PAIRED, differences, strict=True)]
     rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
@@ -126,9 +116,7 @@ def table(records: list[RunRecord]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder of records and table")
-    parser.add_argument(
-        "--algorithms", nargs="+", default=["erm", "madod", f"madod{DEMO}"], help="names, or name:steps"
-    )
+    parser.add_argument("--algorithms", nargs="+", default=["erm", "madod"], help="names, or name:steps")
     parser.add_argument("--domains", nargs="+", default=DOMAINS, help="unseen domains")
     parser.add_argument("--unknown", nargs="+", default=UNKNOWN, help="unknown digits")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)

@@ -32,9 +32,20 @@ PAIRS = tuple(combinations(DOMAINS, 2))
 ANIMALS = ("dog", "elephant", "giraffe", "horse")
 HIDDEN = ("guitar", "house", "person")
 DETECTORS = ("msp", "energy", "ddu", "knn", "mahalanobis", "vim")
-SIZE = 128
 Row = dict[str, Any]
-BACKBONE, WEIGHTS = "resnet50_v1", "weights/resnet50_imagenet_v1.safetensors"
+
+
+class Network(NamedTuple):
+    """A backbone, the weights it starts with, and the size of its pictures."""
+
+    backbone: str
+    weights: str
+    size: int
+
+
+LARGE = Network("resnet50_v1", "weights/resnet50_imagenet_v1.safetensors", 128)
+SMALL = Network("efficientnet_lite0", "efficientnet_lite0", 96)
+NETWORKS = {network.backbone: network for network in (LARGE, SMALL)}
 
 
 class Trial(NamedTuple):
@@ -44,7 +55,8 @@ class Trial(NamedTuple):
     steps: int
     given: dict[str, Any]
     g_steps: int = 320
-    """Training steps of G."""
+    """Training steps of G; with 0 plain augmentation takes its place."""
+    network: Network = LARGE
 
     @property
     def method(self) -> Any:
@@ -64,6 +76,14 @@ NEAR = {"margin_in": -6.0, "margin_out": -3.0}
 OWN = STEADY | {"own_outputs": True}
 PLAIN = OWN | NEAR | {"shots": 12, "all_class": 1.0}  # tasks as large as a cell's
 RESTYLED = PLAIN | {"restyled_risk": True}
+BRIEF = {"lr": 3e-4, "tasks": 2, "shots": 2, "all_class": 3.0}
+
+
+def on_cpu(algorithm: str, given: dict[str, Any], steps: int = 300) -> Trial:
+    """Return what is tried on the small network, which `madod train` takes on a CPU (`madod.fitting.choose`)."""
+    return Trial(algorithm, steps, given, g_steps=0, network=SMALL)
+
+
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
@@ -119,6 +139,15 @@ SETTINGS = {
     "EDir-MMD, lr 1e-4": Trial("edir_mmd", 400, {"lr": 1e-4}),
     "EDst-MMD, lr 3e-4": Trial("edst_mmd", 400, {"lr": 3e-4}),
     "EDst-MMD, lr 1e-4": Trial("edst_mmd", 400, {"lr": 1e-4}),
+    "small network: ERM": on_cpu("erm", {"lr": 3e-4, "batch": 8}),
+    "small network: ERM, batch 24": on_cpu("erm", {"lr": 3e-4, "batch": 24}),
+    "small network: ERM, batch 24, lr 1e-4": on_cpu("erm", {"lr": 1e-4, "batch": 24}),
+    "small network: MADOD": on_cpu("madod", RESTYLED | BRIEF),
+    "small network: MADOD, lr 1e-4": on_cpu("madod", RESTYLED | BRIEF | {"lr": 1e-4}),
+    "small network: MADOD, 1 task, 5 shots": on_cpu("madod", RESTYLED | BRIEF | {"tasks": 1, "shots": 5}),
+    "small network: MADOD, 1 task, 5 shots, without restylings": on_cpu(
+        "madod", PLAIN | BRIEF | {"tasks": 1, "shots": 5, "invariance": 0.0, "outer_invariance": 0.0}
+    ),
 }
 """What is on offer. The published rates of SGD of DAML, MEDIC, EDir-MMD and EDst-MMD, made for networks with live batch
 norm, are not: on this one, where it is frozen, they ended within some fifteen steps at chance or at weights that are no
@@ -140,6 +169,7 @@ class Job(NamedTuple):
     cache: Path
     device: str
     compiled: bool = False
+    network: Network = LARGE
 
     @property
     def file(self) -> Path:
@@ -174,19 +204,21 @@ def work(job: Job) -> None:
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
     from madod.data.split import Split, split
+    from madod.models.backbones import build
     from madod.models.compute import compute, usual_precision
-    from madod.models.weights import read_file
+    from madod.models.pretrained import pretrained
     from madod.progress import silent
     from madod.storage import write_json
 
     if not job.left:
         return
-    torch.set_num_threads(2)
+    torch.set_num_threads(2 if job.device.startswith("cuda") else 1)
     device = torch.device(job.device)
-    weights = read_file(job.root / WEIGHTS)
+    file, network = job.root / job.network.weights, job.network
+    weights = pretrained(str(file) if file.exists() else network.weights)
     cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
     means = Means(cache, device, waive_gate=True, compiled=job.compiled)
-    whole = open_dataset("pacs", Opening(root=job.root, size=SIZE, cache=job.cache), silent)
+    whole = open_dataset("pacs", Opening(root=job.root, size=network.size, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
     folds = {}
@@ -195,18 +227,20 @@ def work(job: Job) -> None:
         parts = split(view, test_domain=held, ood_classes=(unknown, *HIDDEN))
         folds[held] = Split(*(part.to(device) for part in parts))
     first = folds[others[0]]
-    how = compute(whole.shape, device, usual_precision(SIZE, gpu=device.type == "cuda"))
+    how = compute(whole.shape, device, usual_precision(network.size, gpu=device.type == "cuda"))
     trials = {name: SETTINGS[name] for name in job.left}
     for name, trial in trials.items():
         steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
         way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)), insist=job.compiled)
         made = plain(whole.augmentation)
-        if trial.method.needs_translate(trial.config(job.average)):
-            examiner = Examiner(BACKBONE, whole.augmentation, weights)
+        if trial.g_steps and trial.method.needs_translate(trial.config(job.average)):
+            examiner = Examiner(network.backbone, whole.augmentation, weights)
             made = generator(first, examiner, means, steps=trial.g_steps, compute=how, restyling=way)
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
-        make_net = partial(build_net, len(first.source.classes), weights, way)
+        make_net = partial(
+            build, network.backbone, channels=3, classes=len(first.source.classes), weights=weights, compute=way
+        )
         learner, rng = trained(trial, job, first.source, made.translate, whole.augmentation, make_net)
         net = learner.deploy(first.source, rng)
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
@@ -216,13 +250,6 @@ def work(job: Job) -> None:
             for held, unseen in (others, others[::-1])
         ]  # fmt: skip
         write_json(job.file, [*rows_of(job.file), *rows])
-
-
-def build_net(classes: int, weights: Any, way: Any, *, seed: int) -> Any:
-    """Return the pretrained network."""
-    from madod.models.backbones import build
-
-    return build(BACKBONE, channels=3, classes=classes, seed=seed, weights=weights, compute=way)
 
 
 def trained(
@@ -400,6 +427,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "madod")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--network", default=LARGE.backbone, choices=list(NETWORKS))
     parser.add_argument("--compiled", action="store_true", help="compile G and method, however few their steps")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
@@ -410,8 +438,11 @@ def main() -> None:
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
     if how.root is not None:
-        training = tuple(how.settings), how.average, how.seed, how.repeat
-        jobs = [Job(pair, *training, how.root, how.out, how.cache, how.device, how.compiled) for pair in PAIRS]
+        network = NETWORKS[how.network]
+        names = tuple(name for name in how.settings if SETTINGS[name].network == network)
+        training = names, how.average, how.seed, how.repeat
+        where = how.root, how.out, how.cache, how.device, how.compiled, network
+        jobs = [Job(pair, *training, *where) for pair in PAIRS]
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
             pool.map(work, jobs, chunksize=1)
     rows = [row for pair in PAIRS for row in rows_of(how.out / f"{'-'.join(pair)}.json")]

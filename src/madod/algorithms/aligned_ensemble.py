@@ -46,7 +46,7 @@ class AlignedConfig(BaseConfig):
     alignment: Annotated[float, LogUniform(1e-1, 1e1), AtLeast(0)] = 1.0
     """Weight of the distance between domains."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
+    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
 
 
 class AlignedEnsemble(Algorithm):

@@ -41,7 +41,7 @@ class BaseConfig:
     average: Annotated[float, Between(0, 1)] = 0.0
     """Share of the steps, the last ones, whose mean weights ship; 0 ships the weights of the last step."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3}
+    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "average": 0.5}
     """What changes where the backbone starts without pretrained weights."""
     advised: ClassVar[dict[str, Any]] = {"average": 0.5}
     """What did better than the published setting where the backbone is pretrained, on folds inside the sources of PACS

@@ -56,7 +56,7 @@ class DamlConfig(BaseConfig):
     temperature: Annotated[float, Above(0)] = 2.0
     """T of distillation."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
+    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
 
 
 @ALGORITHMS.register("daml")

@@ -34,7 +34,7 @@ class IrmConfig(BaseConfig):
     anneal: Annotated[int, LogUniform(1, 1e4), AtLeast(0)] = 500
     """T_anneal, steps before the penalty gets its weight."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "penalty": 1.0}
+    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"penalty": 1.0}
 
 
 @ALGORITHMS.register("irm")

@@ -58,7 +58,7 @@ class MedicConfig(BaseConfig):
     first_order: bool = False
     """Leave out the derivative through the virtual step's gradient."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 3e-3}
+    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
 
 
 class Answers(NamedTuple):

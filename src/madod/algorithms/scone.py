@@ -82,7 +82,7 @@ class SconeConfig(BaseConfig):
     growth: Annotated[float, Choice((1.1, 1.5)), AtLeast(1)] = 1.5
     """Factor on the weight of a constraint that an epoch leaves violated."""
 
-    scratch: ClassVar[dict[str, Any]] = {"lr": 1e-3, "warm_lr": 1e-3, "warm": 0.75}
+    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"warm_lr": 1e-3, "warm": 0.75}
 
     def __post_init__(self) -> None:
         """Refuse shares of wild images that leave less than none for known ones."""
