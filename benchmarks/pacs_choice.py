@@ -260,7 +260,7 @@ def trained(
     import torch
 
     from madod.models.classifier import Setting
-    from madod.training import train
+    from madod.training import Logbook, train
 
     seeds = count(job.seed)
     known = Setting(lambda: make_net(seed=next(seeds)), len(source.domains), translate, augment, trial.steps)
@@ -269,7 +269,7 @@ def trained(
     )
     rng = np.random.default_rng(job.seed)
     with tempfile.TemporaryDirectory() as scratch:
-        train(learner, source, rng, steps=trial.steps, out=Path(scratch), identity="choice")
+        train(learner, source, rng, Logbook(Path(scratch), "choice"), steps=trial.steps)
     return learner, rng
 
 

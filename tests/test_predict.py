@@ -22,6 +22,7 @@ from madod.data.images import BadImage
 from madod.errors import InputError
 from madod.predict import Checked, Prediction, load
 from madod.predict.card import note
+from tests.test_storage import ENDLESS, endless
 
 
 class Squares(DomainDataset):
@@ -240,6 +241,14 @@ def test_what_is_missing_or_no_model(copy, tmp_path):
     refused(copy / "model.json", "is a file", "give the folder")
     (copy / "model.safetensors").unlink()
     refused(copy, "model.safetensors", "train the model again in a fresh folder")
+
+
+@ENDLESS
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "gallery.safetensors"])
+def test_a_file_that_never_ends_is_refused_at_once(copy, name, kind):
+    endless(copy / name, kind)
+    refused(copy, f"{name} cannot be read (it is not an ordinary file): train the model again in a fresh folder")
 
 
 @pytest.mark.parametrize(

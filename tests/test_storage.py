@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from madod.errors import InputError
-from madod.storage import read_json, refuse_file, whole, write_json
+from madod.storage import read_json, read_tensors, read_texts, refuse_file, whole, write_json
 
 
 def test_json_comes_back_as_it_was_written(tmp_path):
@@ -37,6 +37,25 @@ def test_a_file_that_may_not_be_read_need_not_be_made_again(tmp_path, monkeypatc
     monkeypatch.setattr(Path, "read_text", refused)
     with pytest.raises(InputError, match=r"Permission denied.*: make it readable$"):
         read_json(tmp_path / "facts.json", remedy="run it again")
+
+
+def endless(file: Path, kind: str) -> None:
+    """Put in a file's place what never ends when it is read: a pipe that nobody writes into, or a device."""
+    file.unlink(missing_ok=True)
+    os.mkfifo(file) if kind == "pipe" else file.symlink_to("/dev/zero")
+
+
+ENDLESS = pytest.mark.parametrize("kind", ["pipe", "device"])
+
+
+@ENDLESS
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("read", [read_json, read_tensors])
+def test_what_never_ends_is_not_waited_for(tmp_path, kind, read):
+    endless(tmp_path / "facts", kind)
+    with pytest.raises(InputError, match=r"facts is not a whole .* \(.*it is not an ordinary file.*\): make it again$"):
+        read(tmp_path / "facts")
+    assert read_texts(tmp_path / "facts") == {}
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EFBIG, errno.EDQUOT])

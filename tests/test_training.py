@@ -32,6 +32,7 @@ from madod.storage import read_tensors, write_json, write_tensors
 from madod.training import (
     CHECKPOINT,
     Cadence,
+    Logbook,
     load_checkpoint,
     reached,
     save_checkpoint,
@@ -186,7 +187,7 @@ def source():
 
 
 def fit(learner: Line, out: Path, steps: int = 100, identity: str = "line", seed: int = 0, **more):
-    return train(learner, source(), np.random.default_rng(seed), steps=steps, out=out, identity=identity, **more)
+    return train(learner, source(), np.random.default_rng(seed), Logbook(out, identity, **more), steps=steps)
 
 
 def test_history_checkpoints_and_progress_keep_their_cadence(tmp_path):
@@ -200,7 +201,7 @@ def test_history_checkpoints_and_progress_keep_their_cadence(tmp_path):
 
 def test_checkpoints_wait_for_no_log(tmp_path, monkeypatch):
     saved = []
-    monkeypatch.setattr(training, "save_checkpoint", lambda file, learner, *rest: saved.append(learner.step))
+    monkeypatch.setattr(training, "save_checkpoint", lambda logbook, learner, *rest: saved.append(learner.step))
     fit(Line(), tmp_path, 9, cadence=Cadence(log=100, checkpoint=2, share=1e9))
     assert saved == [2, 4, 6, 8, 9]
 
@@ -221,8 +222,8 @@ def test_a_resumed_optimiser_lies_in_memory_as_its_weights_do(tmp_path):
     before, after = toy_algorithm("erm"), toy_algorithm("erm")
     for learner in (before, after):
         learner.net.to(memory_format=torch.channels_last)
-    train(before, toy_pool(), np.random.default_rng(0), steps=2, out=tmp_path, identity="")
-    load_checkpoint(tmp_path / CHECKPOINT, after, np.random.default_rng(0), "")
+    train(before, toy_pool(), np.random.default_rng(0), Logbook(tmp_path, ""), steps=2)
+    load_checkpoint(Logbook(tmp_path, ""), after, np.random.default_rng(0))
     assert not all(weight.is_contiguous() for weight in after.parameters())
     for weight, old in zip(after.parameters(), before.parameters(), strict=True):
         for slot in ("exp_avg", "exp_avg_sq"):
@@ -450,7 +451,7 @@ def test_what_sets_a_checkpoints_run_apart_is_named_before_anything_is_decoded(p
 
 
 def test_another_run_in_the_same_out_is_refused_through_the_command_line(tmp_path, capsys):
-    save_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "another run", [], {})
+    save_checkpoint(Logbook(tmp_path, "another run"), Line(), np.random.default_rng(0), [], 0.0)
     code = main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"])
     said = capsys.readouterr().err
     assert code == 2
@@ -487,7 +488,7 @@ def test_a_corrupt_checkpoint_is_refused_with_a_sentence(tmp_path, damage):
     fit(Line(), tmp_path, 10)
     damage(tmp_path / CHECKPOINT)
     with pytest.raises(InputError) as refusal:
-        load_checkpoint(tmp_path / CHECKPOINT, Line(), np.random.default_rng(0), "line")
+        load_checkpoint(Logbook(tmp_path, "line"), Line(), np.random.default_rng(0))
     assert str(tmp_path / CHECKPOINT) in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert str(refusal.value).endswith("delete it, and the same command begins from the start")
@@ -521,12 +522,12 @@ def test_a_full_disk_is_said_in_a_sentence_and_leaves_no_part(tmp_path, monkeypa
 
 def test_a_learner_that_goes_on_keeps_its_optimisers_tensors_where_they_are(tmp_path):
     method, source, rng = toy_algorithm("erm"), toy_pool(), np.random.default_rng(0)
-    train(method, source, rng, steps=5, out=tmp_path, identity="a")
+    train(method, source, rng, Logbook(tmp_path, "a"), steps=5)
     held = [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()]
-    train(method, source, rng, steps=STEPS, out=tmp_path, identity="a")
+    train(method, source, rng, Logbook(tmp_path, "a"), steps=STEPS)
     assert [value.data_ptr() for slots in method.optimizer.state.values() for value in slots.values()] == held
     whole = toy_algorithm("erm")
-    train(whole, source, np.random.default_rng(0), steps=STEPS, out=tmp_path / "whole", identity="a")
+    train(whole, source, np.random.default_rng(0), Logbook(tmp_path / "whole", "a"), steps=STEPS)
     assert all(torch.equal(a, b) for a, b in zip(method.parameters(), whole.parameters(), strict=True))
 
 
@@ -537,16 +538,16 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused_in_a_sentence(tmp_pat
     write_tensors(tmp_path / CHECKPOINT, tensors | on_a_gpu, texts)
     fresh = Line()
     with pytest.raises(InputError, match=r"was not begun on the cpu.*: name that, or delete it, and the same command"):
-        load_checkpoint(tmp_path / CHECKPOINT, fresh, np.random.default_rng(0), "line")
+        load_checkpoint(Logbook(tmp_path, "line"), fresh, np.random.default_rng(0))
     assert torch.equal(fresh.weight, Line().weight)
 
 
 def test_what_an_optimiser_does_for_its_device_is_not_taken_from_a_checkpoint(tmp_path):
     method = toy_algorithm("erm")
-    train(method, toy_pool(), np.random.default_rng(0), steps=2, out=tmp_path, identity="a")
+    train(method, toy_pool(), np.random.default_rng(0), Logbook(tmp_path, "a"), steps=2)
     other = toy_algorithm("erm")
     other.optimizer.param_groups[0] |= {"foreach": True, "betas": (0.1, 0.2)}
-    train(other, toy_pool(), np.random.default_rng(0), steps=3, out=tmp_path, identity="a")
+    train(other, toy_pool(), np.random.default_rng(0), Logbook(tmp_path, "a"), steps=3)
     group = other.optimizer.param_groups[0]
     assert group["foreach"] is True
     assert tuple(group["betas"]) == (0.9, 0.999)

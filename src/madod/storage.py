@@ -39,6 +39,17 @@ def whole(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+class EndlessError(OSError):
+    """A pipe, which one would wait for, or a device, which has no end, in the place of a file."""
+
+
+def ordinary(path: Path) -> Path:
+    """Return the path of a file to read; refuse one whose reading may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise EndlessError(errno.EINVAL, "it is not an ordinary file", str(path))
+    return path
+
+
 def amount(size: int) -> str:
     """Return a number of bytes as people read it."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
@@ -69,7 +80,7 @@ def write_json(path: Path, facts: Any) -> None:
 def read_json(path: Path, what: str = "a whole JSON file", remedy: str = "make it again") -> Any:
     """Read what `write_json` wrote; where it cannot be read, say what it should be and what to do."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))  # an editor may have put a mark at its start
+        return json.loads(ordinary(path).read_text(encoding="utf-8-sig"))  # an editor may have put a mark at its start
     except (OSError, ValueError, RecursionError) as error:
         mend = "make it readable" if isinstance(error, PermissionError) else remedy
         raise InputError(f"{path} is not {what} ({error}): {mend}") from error
@@ -89,16 +100,16 @@ def read_tensors(
 ) -> tuple[dict[str, "Tensor"], dict[str, str]]:
     """Read what `write_tensors` wrote; where it is not whole, say what to do."""
     try:
-        with safe_open(path, framework="pt", device=str(device or "cpu")) as file:
+        with safe_open(ordinary(path), framework="pt", device=str(device or "cpu")) as file:
             return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118  # no mapping
-    except (SafetensorError, FileNotFoundError) as error:
+    except (SafetensorError, FileNotFoundError, EndlessError) as error:
         raise InputError(f"{path} is not a whole safetensors file ({error}): {remedy}") from error
 
 
 def read_texts(path: Path) -> dict[str, str]:
     """Read the strings alone of what `write_tensors` wrote; nothing where that is no whole file."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(ordinary(path), framework="pt") as file:
             return file.metadata() or {}
     except (SafetensorError, OSError):
         return {}

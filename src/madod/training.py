@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -66,32 +67,45 @@ SLOWER = "lower the learning rate (lr) and start again in a fresh folder"
 """What to do about a training that broke down."""
 
 
-def train(
-    learner: Learner,
-    source: Pool,
-    rng: np.random.Generator,
-    *,
-    steps: int,
-    out: Path,
-    identity: str,
-    stage: str = "training",
-    progress: Progress = silent,
-    remedy: str = SLOWER,
-    cadence: Cadence = USUAL,
-    before: Seconds | None = None,
-    settings: str = "",
-) -> History:
-    """Train to `steps` and return the history; a fresh learner resumes from `out/checkpoint.safetensors`, if any.
+@dataclass(frozen=True)
+class Logbook:
+    """What a training keeps of itself and tells people; nothing of it changes a number."""
+
+    out: Path
+    """Folder of its checkpoint."""
+    identity: str
+    """Names all that decides the outcome; a checkpoint of another is refused."""
+    stage: str = "training"
+    """What people know it as."""
+    progress: Progress = silent
+    remedy: str = SLOWER
+    """What to do where it breaks down."""
+    settings: str = ""
+    """What checkpoints tell people that they are of (`settings_of`)."""
+    before: Seconds = field(default_factory=dict)
+    """Seconds of earlier stages, kept in checkpoints with those of the training for the next start (`spent`)."""
+    cadence: Cadence = USUAL
+
+    @property
+    def file(self) -> Path:
+        """The checkpoint."""
+        return self.out / CHECKPOINT
+
+    def breakdown(self, step: int, name: str) -> InputError:
+        """Return the error of a training that no longer computes with numbers."""
+        return InputError(f"{self.stage} broke down by step {step}: {name} is not a finite number; {self.remedy}")
+
+
+def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Logbook, *, steps: int) -> History:
+    """Train to `steps` and return the history; a fresh learner resumes from the logbook's checkpoint, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
     generators and the history, and batches depend on the generators alone. Asked to end by Ctrl-C or SIGTERM, it ends
-    its step first and saves it. `identity` names all that decides the outcome; a checkpoint of another run is refused.
-    `before` are the seconds of earlier stages: a checkpoint keeps them with its own for the next start (`spent`), and
-    nothing else depends on them. `settings` are kept with it too, to tell people what it is of (`settings_of`).
+    its step first and saves it.
     """
-    file, start = out / CHECKPOINT, time.monotonic()
-    earlier = spent(file).get("training", 0.0)
-    history = load_checkpoint(file, learner, rng, identity, settings) if file.exists() and learner.step == 0 else []
+    start, cadence = time.monotonic(), logbook.cadence
+    earlier = spent(logbook.file).get("training", 0.0)
+    history = load_checkpoint(logbook, learner, rng) if logbook.file.exists() and learner.step == 0 else []
     batches = learner.batches(source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
@@ -104,53 +118,41 @@ def train(
             due = last or leaving or learner.step % cadence.checkpoint == 0
             if learner.step % cadence.log == 0 or last:
                 waiting[learner.step] = terms
-                progress(stage, learner.step, steps)
+                logbook.progress(logbook.stage, learner.step, steps)
             if waiting and (due or time.monotonic() - looked >= LOOK):
-                history += look(waiting, stage, remedy)
+                history += look(waiting, logbook)
                 looked, waiting = time.monotonic(), {}
             begun = time.monotonic()
             if last or leaving or (due and cost <= cadence.share * (begun - saved)):
-                check_weights(learner, stage, remedy)
-                clock = {**(before or {}), "training": earlier + time.monotonic() - start}
-                save_checkpoint(file, learner, rng, identity, history, clock, settings)
+                check_weights(learner, logbook)
+                save_checkpoint(logbook, learner, rng, history, earlier + time.monotonic() - start)
                 saved = time.monotonic()
                 cost = saved - begun
     return history
 
 
-def look(waiting: dict[int, dict[str, Tensor]], stage: str, remedy: str) -> History:
+def look(waiting: dict[int, dict[str, Tensor]], logbook: Logbook) -> History:
     """Return the terms of these steps as floats, with one wait for the device; refuse the first that is not finite."""
     values = iter(torch.stack([term.float() for terms in waiting.values() for term in terms.values()]).tolist())
     rows = [{"step": step, **{name: next(values) for name in terms}} for step, terms in waiting.items()]
     for row in rows:
         for name, value in row.items():
             if not math.isfinite(value):
-                raise breakdown(stage, int(row["step"]), name, remedy)
+                raise logbook.breakdown(int(row["step"]), name)
     return rows
 
 
-def check_weights(learner: Learner, stage: str, remedy: str) -> None:
+def check_weights(learner: Learner, logbook: Logbook) -> None:
     """Stop at a weight that is no number, before it is saved."""
     weights = learner.state_dict()
     finite = torch.stack([value.isfinite().all() for value in weights.values()])
     if not finite.all():
         broken = [name for name, fine in zip(weights, finite.tolist(), strict=True) if not fine]
-        raise breakdown(stage, learner.step, broken[0], remedy)
-
-
-def breakdown(stage: str, step: int, name: str, remedy: str) -> InputError:
-    """Return the error of a training that no longer computes with numbers."""
-    return InputError(f"{stage} broke down by step {step}: {name} is not a finite number; {remedy}")
+        raise logbook.breakdown(learner.step, broken[0])
 
 
 def save_checkpoint(
-    file: Path,
-    learner: Learner,
-    rng: np.random.Generator,
-    identity: str,
-    history: History,
-    seconds: Seconds,
-    settings: str = "",
+    logbook: Logbook, learner: Learner, rng: np.random.Generator, history: History, seconds: float
 ) -> None:
     """Write everything that the next step depends on into one file, whole or absent; and the seconds spent so far."""
     tensors = {f"weights.{name}": value for name, value in learner.state_dict().items()}
@@ -161,9 +163,10 @@ def save_checkpoint(
         for index, slots in state["state"].items():
             tensors |= {f"optimizer.{name}.{index}.{slot}": value for slot, value in slots.items() if value is not None}
     tensors["rng"] = learner.rng.get_state()
-    facts = {"identity": identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
-    texts = {"facts": facts, "history": history, "seconds": dict(seconds)}
-    write_tensors(file, tensors, {name: json.dumps(text) for name, text in texts.items()} | {"settings": settings})
+    facts = {"identity": logbook.identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
+    texts = {"facts": facts, "history": history, "seconds": {**logbook.before, "training": seconds}}
+    dumped = {name: json.dumps(text) for name, text in texts.items()}
+    write_tensors(logbook.file, tensors, dumped | {"settings": logbook.settings})
 
 
 MACHINE = ("fused", "capturable", "foreach")
@@ -172,17 +175,16 @@ FROM_THE_START = "delete it, and the same command begins from the start"
 """What to do about a checkpoint that is none."""
 
 
-def load_checkpoint(
-    file: Path, learner: Learner, rng: np.random.Generator, identity: str, settings: str = ""
-) -> History:
+def load_checkpoint(logbook: Logbook, learner: Learner, rng: np.random.Generator) -> History:
     """Put learner and generators back to where a checkpoint left them."""
+    file = logbook.file
     tensors, texts = read_tensors(file, learner.rng.device, FROM_THE_START)
     try:
         facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
     except (KeyError, ValueError) as error:
         raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
-    if facts["identity"] != identity:
-        same = settings and texts.get("settings") == settings
+    if facts["identity"] != logbook.identity:
+        same = logbook.settings and texts.get("settings") == logbook.settings
         raise another(file, "pictures" if same else "settings or pictures")
     if tensors["rng"].shape != learner.rng.get_state().shape:
         raise InputError(

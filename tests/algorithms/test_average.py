@@ -7,7 +7,7 @@ import torch
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.errors import InputError
 from madod.models.average import MeanWeights
-from madod.training import Cadence, train
+from madod.training import Cadence, Logbook, train
 from tests.algorithms.toy import STEPS, toy_algorithm, toy_pool
 
 
@@ -44,10 +44,8 @@ def test_a_killed_run_ends_with_the_same_mean(tmp_path):
     def trained(steps: int, folder: str) -> torch.Tensor:
         method, out = toy_algorithm("madod", average=0.75), tmp_path / folder
         out.mkdir(exist_ok=True)
-        train(
-            method, toy_pool(), np.random.default_rng(0),
-            steps=steps, out=out, identity="a", cadence=Cadence(checkpoint=1, share=9.0),
-        )  # fmt: skip
+        logbook = Logbook(out, "a", cadence=Cadence(checkpoint=1, share=9.0))
+        train(method, toy_pool(), np.random.default_rng(0), logbook, steps=steps)
         return last_weights(method)
 
     whole = trained(STEPS, "whole")

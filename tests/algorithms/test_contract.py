@@ -25,7 +25,7 @@ from madod.models.classifier import Classifier, Setting
 from madod.models.compute import Compute
 from madod.models.optimizers import adam
 from madod.search import Above, bounds, draw, ranges
-from madod.training import train
+from madod.training import Logbook, train
 from madod.translation.translate import PlainAugmentation
 
 from .toy import ALIKE, STEPS, toy_algorithm, toy_pool, toy_setting, toy_train
@@ -437,7 +437,7 @@ def test_a_step_is_recorded_anew_where_the_learning_rate_falls(tmp_path, monkeyp
 
     monkeypatch.setattr("madod.algorithms.base.Recorded", Recorded)
     learner = Falling(ALGORITHMS["erm"].Config(), toy_setting(), torch.Generator())
-    train(learner, toy_pool(), np.random.default_rng(0), steps=STEPS, out=tmp_path, identity="")
+    train(learner, toy_pool(), np.random.default_rng(0), Logbook(tmp_path, ""), steps=STEPS)
     lr = learner.config.lr
     assert rates == [[lr] * (STEPS // 2), [pytest.approx(lr / 10)] * (STEPS // 2)]
 

@@ -11,7 +11,7 @@ from madod.data.base import Domain, pool
 from madod.models.backbones import build
 from madod.models.classifier import Setting
 from madod.tasks import Batch
-from madod.training import Cadence, train
+from madod.training import Cadence, Logbook, train
 from madod.translation.translate import PlainAugmentation
 
 CLASSES = 4
@@ -68,5 +68,5 @@ def toy_train(name, out, domains=3, seed=0, stops=(STEPS,), every=5):
     source = toy_pool(domains)
     for stop in stops:
         algorithm, rng = toy_algorithm(name, domains, seed), np.random.default_rng(seed)
-        train(algorithm, source, rng, steps=stop, out=out, identity=name, cadence=Cadence(1, every))
+        train(algorithm, source, rng, Logbook(out, name, cadence=Cadence(1, every)), steps=stop)
     return algorithm, rng

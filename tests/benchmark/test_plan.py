@@ -21,6 +21,7 @@ from madod.data.office_home import OfficeHome
 from madod.errors import InputError
 from tests.benchmark.plans import MINI, written
 from tests.data.miniatures import picture
+from tests.test_storage import ENDLESS, endless
 
 PLANS = Path(__file__).parent.parent.parent / "plans"
 WRONG = {
@@ -197,6 +198,14 @@ def test_a_plan_may_start_with_the_mark_of_an_editor(tmp_path):
 def test_a_plan_in_other_letters_than_utf_8_is_said(tmp_path):
     (tmp_path / "plan.toml").write_bytes(MINI.encode("utf-16"))
     with pytest.raises(InputError, match=r"plan.toml is no text in UTF-8, which a plan has to be: save it as such"):
+        load_plan(tmp_path / "plan.toml")
+
+
+@ENDLESS
+@pytest.mark.timeout(60)
+def test_a_plan_that_never_ends_is_not_waited_for(tmp_path, kind):
+    endless(tmp_path / "plan.toml", kind)
+    with pytest.raises(InputError, match=r"cannot be read \(it is not an ordinary file\): check the path"):
         load_plan(tmp_path / "plan.toml")
 
 

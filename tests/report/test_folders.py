@@ -5,6 +5,7 @@ from scipy.special import log_softmax, logsumexp
 from madod.benchmark.record import read_history
 from madod.errors import InputError
 from madod.report.folders import features, seen
+from tests.test_storage import ENDLESS, endless
 
 from .run_folders import CLASSES, write_run
 
@@ -44,3 +45,17 @@ def test_a_broken_history_is_named(tmp_path):
     tmp_path.joinpath("history.jsonl").write_text("{")
     with pytest.raises(InputError, match=r"history.jsonl is not a run's history"):
         read_history(tmp_path)
+
+
+@ENDLESS
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("history.jsonl", read_history), ("verdicts.safetensors", seen), ("outputs.safetensors", features)],
+)
+def test_what_never_ends_is_named_and_not_waited_for(tmp_path, kind, name, read):
+    endless(tmp_path / name, kind)
+    with pytest.raises(
+        InputError, match=rf"{name} is not a .*it is not an ordinary file.*: delete it or run it again$"
+    ):
+        read(tmp_path)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from madod.errors import InputError
-from madod.storage import write_json
+from madod.storage import ordinary, write_json
 
 SWEEPS = "sweeps"
 """Folder among the runs for what belongs to no single one."""
@@ -93,7 +93,7 @@ def agendas(runs: Path) -> list[Agenda]:
 
 def _read(file: Path) -> Agenda | None:
     try:
-        facts = json.loads(file.read_text(encoding="utf-8"))
+        facts = json.loads(ordinary(file).read_text(encoding="utf-8"))
         entries = tuple(Entry(**entry | {"cell": _cell(entry["cell"])}) for entry in facts.pop("entries"))
         return Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def _read(file: Path) -> Agenda | None:
 def checksum(plan: Path) -> str:
     """Return the hash of a plan's file."""
     try:
-        return hashlib.sha256(plan.read_bytes()).hexdigest()
+        return hashlib.sha256(ordinary(plan).read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"the plan {plan} cannot be read ({error.strerror}): check the path") from error
 

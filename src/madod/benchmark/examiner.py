@@ -1,6 +1,5 @@
 """Who judges G: an ERM trained on the same source images, which says what a restyled one still shows."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from madod.models.backbones import build
 from madod.models.classifier import Classifier, Setting, no_translate
 from madod.models.compute import Compute
 from madod.models.weights import Weights
+from madod.training import Logbook, train
 from madod.translation.judge import Label
 
 SEED = 0
@@ -24,8 +24,6 @@ JUDGE_STEPS = 150
 LARGE, JUDGE_BATCH, JUDGED, SHRUNK = 128, 8, 128, 32
 """From this side in pixels on a CPU needs relief: the images of a domain in the judge's batches, those that G is judged
 on, and the side at which they are judged where the backbone starts from scratch."""
-Training = Callable[..., object]
-"""`madod.training.train`, told who is trained where."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Examiner:
         """Return how many held-out images it looks at, at most."""
         return JUDGED if _large(source) else 512
 
-    def trained(self, source: Pool, training: Training, compute: Compute) -> Label:
+    def trained(self, source: Pool, logbook: Logbook, compute: Compute) -> Label:
         """Return its verdict (n,), trained on the source images."""
         full = partial(build, self.backbone, weights=self.weights, compute=compute)
         make_net = partial(
@@ -58,7 +56,7 @@ class Examiner:
         config = method.Config(**self._config(source))
         learner = method(config, setting, torch.Generator(source.device).manual_seed(SEED)).to(source.device)
         rng = np.random.default_rng(SEED)
-        training(learner, source, rng, steps=JUDGE_STEPS)
+        train(learner, source, rng, logbook, steps=JUDGE_STEPS)
         net = learner.deploy(source, rng).eval()
         return lambda images: net(images).logits.argmax(1)
 

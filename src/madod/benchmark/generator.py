@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from filelock import FileLock
 from PIL import Image
 from torch import Tensor, nn
 
-from madod.benchmark.examiner import JUDGED, SEED, Examiner, Training
+from madod.benchmark.examiner import JUDGED, SEED, Examiner
 from madod.benchmark.means import Means
 from madod.data.augment import Augmentation
 from madod.data.base import Pool
@@ -25,7 +24,7 @@ from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 from madod.models.recorded import forget
 from madod.storage import read_json, whole, write_json
-from madod.training import CHECKPOINT, spent, train
+from madod.training import CHECKPOINT, Logbook, spent, train
 from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, freeze, load, save
@@ -81,25 +80,23 @@ def generator(
         verdict = _kept(folder)
         if verdict is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            training = partial(train, identity=key, progress=means.progress, remedy=REMEDY)
+            logbook = Logbook(folder, key, "generator", means.progress, REMEDY)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=means.compiled)
-            verdict = _made(split, examiner, steps, folder, training, long)
+            verdict = _made(split, examiner, steps, logbook, long)
             torch.cuda.empty_cache()  # of G's training: others may share the GPU
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
         picture = (folder / "grid.png").read_bytes()
     return Generator(translate, _admitted(verdict, means.waive_gate) | {"key": key}, picture, waited, earlier)
 
 
-def _made(
-    split: Split, examiner: Examiner, steps: int, folder: Path, training: Training, compute: Compute
-) -> Judgement:
+def _made(split: Split, examiner: Examiner, steps: int, logbook: Logbook, compute: Compute) -> Judgement:
     """Train G, freeze it and have it judged; all that came out is in the folder then."""
-    source, brief = split.source, replace(compute, compiled=False)
-    munit = _trained(split, steps, folder, training, compute)
+    source, folder, brief = split.source, logbook.out, replace(compute, compiled=False)
+    munit = _trained(split, steps, logbook, compute)
     forget(munit)
     frozen = freeze(munit, preset(source.shape)[0], brief).to(source.device)
     save(frozen, folder / "generator.safetensors")
-    label = examiner.trained(source, partial(training, out=folder / "judge", stage="judge of G"), brief)
+    label = examiner.trained(source, replace(logbook, out=folder / "judge", stage="judge of G"), brief)
     return _judge(munit, frozen, label, split.val, folder, examiner.images(source))
 
 
@@ -142,7 +139,7 @@ def settled(curve: Sequence[float]) -> bool:
     return len(curve) * LEG >= MOST or min(curve[-PATIENCE:]) > (1 - GAIN) * min(curve[:-PATIENCE])
 
 
-def _trained(split: Split, steps: int, folder: Path, training: Training, compute: Compute) -> Munit:
+def _trained(split: Split, steps: int, logbook: Logbook, compute: Compute) -> Munit:
     source = split.source
     architecture, config = preset(source.shape)
     munit = Munit(architecture, config, torch.Generator(source.device).manual_seed(SEED), seed=SEED, compute=compute)
@@ -150,12 +147,12 @@ def _trained(split: Split, steps: int, folder: Path, training: Training, compute
     rng = np.random.default_rng(SEED)
 
     def to(step: int) -> None:
-        training(munit, source, rng, steps=step, out=folder, stage="generator")
+        train(munit, source, rng, logbook, steps=step)
 
     if steps:
         to(steps)
         return munit
-    file = folder / "reconstruction.json"
+    file = logbook.out / "reconstruction.json"
     curve = _curve(file)
     to(LEG * max(1, len(curve)))
     while not settled(curve):

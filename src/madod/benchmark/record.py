@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from madod.errors import InputError
-from madod.storage import read_json, write_json
+from madod.storage import EndlessError, ordinary, read_json, write_json
 
 RECORD, HISTORY, GRID = "record.json", "history.jsonl", "generator.png"
 OUTPUTS, VERDICTS = "outputs.safetensors", "verdicts.safetensors"
@@ -148,8 +148,8 @@ def read_history(folder: Path) -> list[dict[str, float]]:
     if not file.exists():
         return []
     try:
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    except ValueError as error:
+        return [json.loads(line) for line in ordinary(file).read_text(encoding="utf-8").splitlines()]
+    except (ValueError, EndlessError) as error:
         raise InputError(f"{file} is not a run's history ({error}): delete it or run it again") from error
 
 

@@ -33,7 +33,7 @@ from madod.models.classifier import Restyle, Setting, no_translate
 from madod.models.compute import Compute, compute
 from madod.models.recorded import forget
 from madod.models.weights import Weights
-from madod.training import CHECKPOINT, History, spent, train
+from madod.training import CHECKPOINT, History, Logbook, spent, train
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,16 @@ def trained(
     """Train to the spec's steps and return the network that ships, with the history."""
     rng, before = np.random.default_rng(spec.seed), dict(clock.seconds)
     with clock.stage("training"):
-        history = train(
-            learner, parts.source, rng,
-            steps=spec.steps, out=out, identity=identity(spec, fingerprints(parts)), stage=spec.algorithm,
-            progress=means.progress, before=before, remedy=means.remedy,
+        logbook = Logbook(
+            out=out,
+            identity=identity(spec, fingerprints(parts)),
+            stage=spec.algorithm,
+            progress=means.progress,
+            remedy=means.remedy,
             settings=json.dumps(asdict(spec), sort_keys=True),
-        )  # fmt: skip
+            before=before,
+        )
+        history = train(learner, parts.source, rng, logbook, steps=spec.steps)
         forget(learner)
         return learner.deploy(parts.source, rng), history
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from madod.errors import InputError
+from madod.storage import ordinary
 
 Keys = tuple[str | int, ...]
 """The way to a value: names of tables and keys, numbers in lists of tables."""
@@ -30,7 +31,7 @@ class Toml:
     def __init__(self, file: Path) -> None:
         self.file = file
         try:
-            self.text = file.read_text(encoding="utf-8-sig")  # some editors put a mark before the first letter
+            self.text = ordinary(file).read_text(encoding="utf-8-sig")  # some editors put a mark at its start
             self.values: dict[str, Any] = tomllib.loads(self.text)
         except OSError as error:
             raise InputError(f"the plan {file} cannot be read ({error.strerror}): check the path") from error

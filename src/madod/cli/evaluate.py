@@ -14,7 +14,7 @@ from madod.cli.escaped import escaped
 from madod.cli.progress import shown
 from madod.cli.using import Using
 from madod.errors import InputError
-from madod.report.columns import padded, widest
+from madod.report.columns import aligned
 
 if TYPE_CHECKING:
     from madod.predict import Model
@@ -91,11 +91,7 @@ def table(found: "Findings") -> str:
     rows = [HEAD, *(row(name, measures) for name, measures in found.by_domain.items())]
     if len(found.by_domain) > 1:
         rows.append(row("all domains" if "all" in found.by_domain else "all", found.overall))
-    widths = [widest(column) for column in zip(*rows, strict=True)]
-    lines = [
-        padded(name, widths[0]) + "".join(f"  {field:>{width}}" for field, width in zip(rest, widths[1:], strict=True))
-        for name, *rest in rows
-    ]
+    lines = aligned(rows, 1)
     worst = [f"{count} {truth} as {label}" for (truth, label), count in found.confused.most_common(MOST)]
     strange = [f"{count:,} {name}" for name, count in found.strange.items()]
     said = {"counted as unknown": strange, "most often confused": worst}

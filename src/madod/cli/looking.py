@@ -12,7 +12,7 @@ import tyro
 
 from madod.cli.arguments import Switch, left_open, parse
 from madod.errors import InputError
-from madod.report.columns import padded, widest
+from madod.report.columns import aligned
 from madod.storage import refuse_file, write_json
 
 if TYPE_CHECKING:
@@ -172,9 +172,7 @@ def picks_table(found: "Sequence[Pick]", own: str) -> str:
         )
         for pick in found
     ]
-    widths = [widest(column) for column in zip(head, *rows, strict=True)]
-    filled = ([padded(word, width) for word, width in zip(row, widths, strict=True)] for row in (head, *rows))
-    lines = ["  ".join(row).rstrip() for row in filled]
+    lines = aligned([head, *rows], len(head))
     for rule in dict.fromkeys(pick.rule for pick in found):
         mine = [pick for pick in found if pick.rule == rule]
         missed = [pick.missed for pick in mine if pick.missed is not None]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -250,36 +250,40 @@ def summary(how: Train, made: "Fitted") -> str:
     """Say in a few lines how well it does, and what to type next."""
     from madod.fitting.prepare import REPORT
 
-    outcome, strangers = made.outcome, made.strangers
-    metrics, lines = outcome.record.metrics, []
-    lines.append(f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right")
-    for fold in made.folds:
-        if fold.accuracy is not None:
-            apart = (
-                f"; hidden class {fold.hidden}: AUROC {fold.auroc[made.detector]:.3f}"
-                if made.detector in fold.auroc
-                else ""
-            )
-            lines.append(f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}")
-        elif not fold.failure:
-            lines.append(f"check without {fold.domain}: no class there that another domain has, so nothing to label")
-    if "accuracy" in metrics:
-        lines.append(f"unseen domain {how.test_domain}: {metrics['accuracy']:.1%} right")
-    for name in outcome.evaluation.detectors:
-        if found := metrics.get(name):
-            lines.append(
-                f"unknown classes by {name}: AUROC {found['auroc']:.3f}, "
-                f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
-            )
-    if strangers is not None:
-        flagged = strangers.flagged(outcome.record.thresholds[made.detector])
-        count = f"{len(strangers.scores):,} pictures"
-        apart = "" if strangers.auroc is None else f"; AUROC {strangers.auroc:.3f} against held-out pictures"
-        lines.append(
-            f"your unknowns in {how.ood_folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
-        )
-        lines += [f"  {reason}" for reason in strangers.unreadable]
+    lines = [*of_labels(made), *of_unknowns(made)]
     lines += [f"warning: {sentence}" for sentence in made.check.warnings]
     lines.append(f"report: {how.out / REPORT}")
     lines.append(f"model: {how.out}; try: madod predict {typed(how.out)} PICTURES")
     return "\n".join(map(escaped, lines)) + "\n"
+
+
+def of_labels(made: "Fitted") -> Iterator[str]:
+    """Say how many labels are right: of held-out pictures, in every domain that was held out, and in the unseen one."""
+    metrics = made.outcome.record.metrics
+    yield f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right"
+    for fold in made.folds:
+        if fold.accuracy is not None:
+            auroc = fold.auroc.get(made.detector)
+            apart = "" if auroc is None else f"; hidden class {fold.hidden}: AUROC {auroc:.3f}"
+            yield f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}"
+        elif not fold.failure:
+            yield f"check without {fold.domain}: no class there that another domain has, so nothing to label"
+    if "accuracy" in metrics:
+        yield f"unseen domain {made.spec.test_domain}: {metrics['accuracy']:.1%} right"
+
+
+def of_unknowns(made: "Fitted") -> Iterator[str]:
+    """Say how well every detector tells unknown classes apart, and what is said of a person's own unknowns."""
+    record, strangers = made.outcome.record, made.strangers
+    for name in made.outcome.evaluation.detectors:
+        if found := record.metrics.get(name):
+            yield (
+                f"unknown classes by {name}: AUROC {found['auroc']:.3f}, "
+                f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
+            )
+    if strangers is not None:
+        flagged = strangers.flagged(record.thresholds[made.detector])
+        count = f"{len(strangers.scores):,} pictures"
+        apart = "" if strangers.auroc is None else f"; AUROC {strangers.auroc:.3f} against held-out pictures"
+        yield f"your unknowns in {strangers.folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
+        yield from (f"  {reason}" for reason in strangers.unreadable)

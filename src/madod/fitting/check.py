@@ -85,19 +85,17 @@ def checked(
         if not (out / RECORD).exists() and _noted(out / CHECKED):
             (out / CHECKED).unlink()
         return []
-    plans = fold_specs(spec, dataset, how)
-    ids = _ids(spec, dataset, plans)
-    done, folds = _done(out / CHECKED, detectors), []
-    for k, (domain, plan) in enumerate(zip(dataset.domains, plans, strict=True)):
+    plans, done, folds = _named(spec, dataset, how), _done(out / CHECKED, detectors), []
+    for k, (name, plan) in enumerate(plans.items(), 1):
         try:
-            known = done.get(ids[k])
-            folds.append(known or fold_of(plan, run(plan, _home(out, ids[k]), f"check {k + 1}/{len(plans)}")))
+            known = done.get(name)
+            folds.append(known or fold_of(plan, run(plan, _home(out, name), f"check {k}/{len(plans)}")))
         except NoSpaceError:
             raise
         except InputError as error:
-            log.warning("%s could not be held out for the check: %s", domain, error)
-            folds.append(failed(domain, str(error)))
-    write_json(out / CHECKED, {"runs": ids, "folds": [asdict(fold) for fold in folds]})
+            log.warning("%s could not be held out for the check: %s", plan.test_domain, error)
+            folds.append(failed(str(plan.test_domain), str(error)))
+    write_json(out / CHECKED, {"runs": list(plans), "folds": [asdict(fold) for fold in folds]})
     _drop_runs(out)
     return folds
 
@@ -124,7 +122,7 @@ def standing(
     """Return the check to go by: a longer one of this very run than is asked for, where `check.json` has it whole."""
     done = _done(out / CHECKED, detectors)
     for longer in LONGEST_FIRST[: LONGEST_FIRST.index(how)] if done else ():
-        if done.keys() >= {*_ids(spec, dataset, fold_specs(spec, dataset, longer))}:
+        if done.keys() >= _named(spec, dataset, longer).keys():
             return longer
     return how
 
@@ -135,11 +133,11 @@ def awaited(
     """Return the runs of a check that are not done yet: neither noted in `check.json` nor finished before a kill."""
     if how == "none":
         return []
-    plans, done = fold_specs(spec, dataset, how), _done(out / CHECKED, detectors)
+    done = _done(out / CHECKED, detectors)
     if not done and not (out / FOLDS).exists():
-        return plans
-    named = zip(plans, _ids(spec, dataset, plans), strict=True)
-    return [plan for plan, name in named if name not in done and not (_home(out, name) / RECORD).exists()]
+        return fold_specs(spec, dataset, how)
+    named = _named(spec, dataset, how).items()
+    return [plan for name, plan in named if name not in done and not (_home(out, name) / RECORD).exists()]
 
 
 def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpec]:
@@ -147,13 +145,13 @@ def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpe
     return [fold_spec(spec, dataset, domain, how) for domain in dataset.domains]
 
 
-def _ids(spec: RunSpec, dataset: DomainDataset, plans: Sequence[RunSpec]) -> list[str]:
-    """Return what tells the runs of a check from others: the training it is of, their settings, and all pictures.
+def _named(spec: RunSpec, dataset: DomainDataset, how: Check) -> dict[str, RunSpec]:
+    """Return the same by what tells them from other runs: the training that is checked, settings, and all pictures.
 
     A check of a training that keeps nothing apart has trained on what another one does.
     """
     images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
-    return [f"{spec.id} {plan.id} {images}" for plan in plans]
+    return {f"{spec.id} {plan.id} {images}": plan for plan in fold_specs(spec, dataset, how)}
 
 
 def begun(out: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from madod.errors import InputError
 from madod.models.layers import NormName
-from madod.storage import write_json
+from madod.storage import ordinary, write_json
 
 FORMAT = 1
 WEIGHTS, FACTS, GALLERY = "model.safetensors", "model.json", "gallery.safetensors"
@@ -66,7 +66,7 @@ class Card:
 def read_card(home: Path, folder: Path | str) -> Card:
     """Read `model.json`; refuse a model of which any file is not as it was saved. `folder` is what was asked for."""
     try:
-        facts = json.loads((home / FACTS).read_text(encoding="utf-8"))
+        facts = json.loads(ordinary(home / FACTS).read_text(encoding="utf-8"))
         if (written := facts.get("format", FORMAT)) != FORMAT:
             mend = AGAIN if written in range(FORMAT) else "update madod"
             raise InputError(f"{home / FACTS} was saved in format {written} and this madod reads {FORMAT}: {mend}")
@@ -134,7 +134,7 @@ def damaged(home: Path) -> InputError:
 def sealed(home: Path, facts: dict[str, Any], name: str = WEIGHTS) -> str:
     """Return a hash of a file of the model and of everything said beside it."""
     try:
-        with (home / name).open("rb") as file:
+        with ordinary(home / name).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256")
     except OSError as error:
         raise InputError(f"{home / name} cannot be read ({error.strerror}): {remedy(error)}") from error

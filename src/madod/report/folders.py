@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 
 from madod.benchmark.record import OUTPUTS, VERDICTS
 from madod.errors import InputError
+from madod.storage import EndlessError, ordinary
 
 
 class Seen(NamedTuple):
@@ -71,8 +72,8 @@ def _from_logits(logits: NDArray[np.floating], y: NDArray[np.integer]) -> Seen:
 def _read(file: Path, names: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Return the named arrays that a file holds, all where none are named, and its facts."""
     try:
-        with safe_open(file, framework="numpy") as opened:
+        with safe_open(ordinary(file), framework="numpy") as opened:
             there = [name for name in opened.keys() if not names or name in names]  # noqa: SIM118  # no mapping
             return {name: opened.get_tensor(name) for name in there}, opened.metadata() or {}
-    except SafetensorError as error:
+    except (SafetensorError, EndlessError) as error:
         raise InputError(f"{file} is not a whole safetensors file ({error}): delete it or run it again") from error

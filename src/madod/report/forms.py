@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from madod.report.columns import padded, widest
+from madod.report.columns import aligned, widths
 from madod.report.table import MISSING, Entry, Item, Table, signed
 
 Form = Literal["text", "markdown", "latex", "csv"]
@@ -34,12 +34,11 @@ def text(table: Table) -> str:
     for group in table.groups:
         part = table.only(group)
         heads = [*table.names, *(head for _, head in part.columns)]
-        body = [[*row.names, *(_plain(item) for item in row.items)] for row in part.rows]
-        widths = [widest(line[place] for line in [heads, *body]) for place in range(len(heads))]
-        rule = "  ".join("-" * width for width in widths)
+        rows = [heads, *([*row.names, *map(_plain, row.items)] for row in part.rows)]
+        rule = "  ".join("-" * width for width in widths(rows))
+        head, *body = aligned(rows, len(table.names))
         lines += [group, rule] if group else [rule]
-        lines += [_aligned(line, widths, len(table.names)) for line in [heads]]
-        lines += [rule, *(_aligned(line, widths, len(table.names)) for line in body), rule, ""]
+        lines += [head, rule, *body, rule, ""]
     notes = [*table.notes, *_legend(table, "* best, + second best")]
     return "\n".join([*lines, *(f"{note}." for note in notes), ""])
 
@@ -130,12 +129,6 @@ def _marked(item: Item, best: str, second: str, escape: Callable[[str], str] = s
 def _legend(table: Table, said: str) -> list[str]:
     marks = any(isinstance(item, Entry) and item.mark for row in table.rows for item in row.items)
     return [said] if marks else []
-
-
-def _aligned(line: Sequence[str], widths: Sequence[int], names: int) -> str:
-    left = [padded(cell, width) for cell, width in zip(line[:names], widths[:names], strict=True)]
-    right = [padded(cell, width, right=True) for cell, width in zip(line[names:], widths[names:], strict=True)]
-    return "  ".join([*left, *right]).rstrip()
 
 
 def _piped(cells: Sequence[str]) -> str:

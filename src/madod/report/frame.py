@@ -57,7 +57,7 @@ def load_records(
     asked = asked or Asked({})
     found = declared(runs)
     refuse_unknown(found, frame, runs, asked)
-    named_so = frame[["method", "algorithm", "dataset", "test_domain", "ood_classes"]].fillna("")
+    named_so = frame[["method", "algorithm", *PLACE]].fillna("")
     frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
     warn_of_unmeasured(frame)
     return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked)
