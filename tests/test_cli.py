@@ -12,6 +12,7 @@ import sys
 import pytest
 import tyro
 
+from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig
 from madod.cli.list import PACKAGES, table
 from madod.cli.main import VERBS, main
 from madod.cli.progress import lines, shown
@@ -68,6 +69,14 @@ def test_train_shows_the_fields_of_the_algorithm_that_is_named(capsys):
     assert "--pseudo-units" in shown["madod"]
     assert "--pseudo-units" not in shown["irm"]
     assert "--anneal" in shown["irm"]
+
+
+@pytest.mark.parametrize("name", ["steps", "out"])
+def test_a_hyper_parameter_called_as_a_flag_of_every_training_is_refused(name, monkeypatch, capsys):
+    config = dataclasses.make_dataclass("Config", [(name, int, 3)], bases=(BaseConfig,), frozen=True)
+    monkeypatch.setitem(ALGORITHMS._classes, "erm", type("Mine", (Algorithm,), {"Config": config}))
+    assert main(["train", "x", "--out", "y", "--algorithm", "erm"]) == 2
+    assert f"erm has a hyper-parameter '{name}', which madod train takes for something else" in capsys.readouterr().err
 
 
 def test_flags_that_a_method_has_no_use_for_are_not_offered(capsys):

@@ -52,8 +52,24 @@ def test_a_dataset_whose_names_are_no_texts_or_come_twice_is_refused():
     for what, names in (("domains", ("a", "b", "a")), ("classes", ("x", "y", "y")), ("classes", (0, 1, 2))):
         with pytest.raises(InputError, match=f"the {what} of plain have to be texts, each once: there are"):
             split(type("Slip", (Plain,), {what: names})(), test_domain="b")
+    for what, name in (("domains", "ab"), ("classes", "x")):
+        with pytest.raises(InputError, match=f"the {what} of plain are one text: write them as a list, as in ..{name}"):
+            split(type("Slip", (Plain,), {what: name})(), test_domain="b")
     with pytest.raises(InputError, match="read of plain returns tuple: let it return a Domain"):
         split(type("Slip", (Plain,), {"read": lambda self, _: self.parts})(), test_domain="b")
+
+
+def test_a_dataset_that_reads_a_domain_under_another_name_is_refused():
+    """Two domains of one name would be held out alike, and be measured as one."""
+    slip = type("Slip", (Plain,), {"read": lambda self, _: Domain("a", *self.parts)})()
+    with pytest.raises(InputError, match=r"read of plain calls 'b' 'a': let it return Domain\('b', \.\.\.\)"):
+        split(slip, test_domain="a")
+
+
+def test_a_dataset_that_does_not_say_what_it_has_is_refused():
+    bare = type("Bare", (DomainDataset,), {"name": "bare", "classes": ("x", "y"), "read": Plain.read})()
+    with pytest.raises(InputError, match="bare does not say its domains and shape: every dataset has to"):
+        split(bare, test_domain=None)
 
 
 def test_copies_of_an_image_are_held_out_together_or_not_at_all():

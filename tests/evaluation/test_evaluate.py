@@ -15,7 +15,7 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
 from madod.evaluation.evaluate import evaluate, evaluate_stored
 from madod.evaluation.outputs import Stored, load_outputs, save_outputs
-from madod.evaluation.threshold import KEEP
+from madod.evaluation.threshold import FAR, KEEP, threshold
 from madod.models.backbones import build
 from madod.predict import Checked, load
 
@@ -105,6 +105,19 @@ def test_a_compiled_network_is_measured_as_it_is_and_with_gradients_a_few_images
         ({"score": lambda _, outputs: outputs.logits[:, 0] * np.nan}, "243 of 243 .* 'mine' .* the detector's doing"),
         ({"score": lambda _, outputs: outputs.logits[:, 0] - outputs.logits[:, 0].mean()}, "'mine' change .* beside"),
         ({"score": lambda _, outputs: outputs.logits.softmax(0)[:, 0]}, "'mine' change .* from its image alone"),
+        (
+            {"score": lambda _, outputs: outputs.logits[:, 0].long()},
+            "'mine' gives scores of torch.int64: .* float64",
+        ),
+        ({"score": lambda _, outputs: outputs.logits[:, 0] > 0}, "'mine' gives scores of torch.bool: .* in float64"),
+        (
+            {"score": lambda _, outputs: outputs.logits[:, 0].clone().requires_grad_()},
+            "scores of the detector 'mine' .* gradients: let it detach what it learns in fit",
+        ),
+        (
+            {"score": lambda _, outputs: outputs.logits[:, 0].double() * 0 + np.inf},
+            "threshold of the detector 'mine' would be inf, .* let its scores be finite",
+        ),
         ({"fit": lambda *_: None}, "fit of the detector 'mine' returns NoneType: let it return self"),
         ({"fit": lambda self, fit: (setattr(self, "mean", fit.y), self)[1]}, "'mine' learns mean, .* an underscore"),
         ({"fit": lambda self, _: (setattr(self, "mean_", 0.5), self)[1]}, "'mine' learns mean_, .* be tensors"),
@@ -117,6 +130,18 @@ def test_what_is_wrong_with_a_detector_of_ones_own_is_said(parts, net, monkeypat
     monkeypatch.setitem(DETECTORS._classes, "mine", type("Mine", (Detector,), plain | written))
     with pytest.raises(InputError, match=said):
         evaluate_stored(stored, ["mine"])
+
+
+def test_a_score_without_end_is_one_far_away_so_that_any_threshold_is_a_number(parts, net, monkeypatch):
+    """JSON has no infinity, and a model keeps the scores of held-out images to set other thresholds from."""
+    first = {"score": lambda _, outputs: torch.where(outputs.logits[:, 0] > cut, torch.inf, outputs.logits[:, 0])}
+    stored = evaluate(net, parts, []).stored
+    cut = stored.outputs["val"].logits[:, 0].sort().values[-3]
+    monkeypatch.setitem(DETECTORS._classes, "mine", type("Mine", (Detector,), first))
+    result = evaluate_stored(stored, ["mine"])
+    assert threshold(result.held["mine"], 1.0) == FAR
+    assert result.held["mine"].isfinite().all()
+    assert result.scores["mine"].isfinite().all()
 
 
 @pytest.mark.filterwarnings("error")

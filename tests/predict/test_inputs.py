@@ -12,8 +12,8 @@ from PIL import Image
 
 from madod.data.images import BadImage
 from madod.errors import InputError
+from madod.evaluation.threshold import FAR
 from madod.predict import BATCH, Prediction
-from madod.predict.examine import FAR
 from tests.predict.toy import CLASSES, files, images, toy_model
 
 

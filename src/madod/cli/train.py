@@ -131,6 +131,7 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
     from madod.benchmark.settings import hparams
 
     algorithm = _wanted(arguments, "--algorithm", Train.algorithm)
+    _refuse_shared(ALGORITHMS[algorithm].Config, algorithm)
     start = _wanted(arguments, "--pretrained", "none")
     default = choice.hparams(algorithm) if choice else hparams(algorithm, pretrained=start != "none")
     method = offered(ALGORITHMS[algorithm].Config, whole=choice is not None)
@@ -144,6 +145,16 @@ def arguments_of(arguments: Sequence[str], choice: "Choice | None" = None) -> tu
         _refuse_foreign(arguments, algorithm)
         raise
     return both.common, dataclasses.asdict(both.method)
+
+
+def _refuse_shared(config: "type[BaseConfig]", algorithm: str) -> None:
+    """Refuse a hyper-parameter that is called as something that every training is told: no flag could mean both."""
+    taken = {each.name for each in dataclasses.fields(Train)}
+    if shared := [each.name for each in dataclasses.fields(config) if each.name in taken]:
+        raise InputError(
+            f"{algorithm} has a hyper-parameter {shared[0]!r}, which madod train takes for something else: "
+            "call the field of its Config by another name"
+        )
 
 
 def _refuse_foreign(arguments: Sequence[str], algorithm: str) -> None:

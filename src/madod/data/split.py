@@ -45,7 +45,7 @@ def split(
         dataset.check_domain(test_domain)
     if not sources:
         raise InputError(f"{dataset.name} has one domain, {test_domain!r}, so none is left to train on: add another")
-    read = {name: _fitting(dataset, dataset.read(name)) for name in dataset.domains}  # once: it may be a copy
+    read = {name: _fitting(dataset, name, dataset.read(name)) for name in dataset.domains}  # once: it may be a copy
     unseen = _unseen_classes(dataset, [read[name] for name in sources]) - hidden
     _warn_of_unseen([dataset.classes[label] for label in sorted(unseen)], test_domain)
     hidden |= unseen
@@ -60,15 +60,21 @@ def split(
 
 
 def _refuse_names(dataset: DomainDataset) -> None:
+    if missing := [what for what in ("domains", "classes", "shape") if not hasattr(dataset, what)]:
+        raise InputError(f"{dataset.name} does not say its {' and '.join(missing)}: every dataset has to")
     for what, names in (("domains", dataset.domains), ("classes", dataset.classes)):
+        if isinstance(names, str):  # whose letters would be taken for names
+            raise InputError(f"the {what} of {dataset.name} are one text: write them as a list, as in [{names!r}]")
         if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
             raise InputError(f"the {what} of {dataset.name} have to be texts, each once: there are {(*names,)}")
 
 
-def _fitting(dataset: DomainDataset, domain: Domain) -> Domain:
-    """Return a domain; refuse images, labels or units that are not what its dataset says of them."""
+def _fitting(dataset: DomainDataset, name: str, domain: Domain) -> Domain:
+    """Return a domain; refuse a name, images, labels or units that are not what its dataset says of them."""
     if not isinstance(domain, Domain):
         raise InputError(f"read of {dataset.name} returns {type(domain).__name__}: let it return a Domain")
+    if domain.name != name:  # measures by domain would be another's
+        raise InputError(f"read of {dataset.name} calls {name!r} {domain.name!r}: let it return Domain({name!r}, ...)")
     images, wanted = domain.images, (len(domain.labels), *dataset.shape)
     if not isinstance(images, Tensor) or images.dtype != torch.uint8 or tuple(images.shape) != wanted:
         found = f"{getattr(images, 'dtype', type(images).__name__)} {tuple(getattr(images, 'shape', ()))}"

@@ -1,6 +1,7 @@
 """From a trained network and a split to every number that is reported."""
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -14,7 +15,7 @@ from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.errors import InputError
 from madod.evaluation.metrics import classification, detection
 from madod.evaluation.outputs import Stored, extract
-from madod.evaluation.threshold import threshold
+from madod.evaluation.threshold import FAR, threshold
 from madod.models.classifier import Outputs
 
 log = logging.getLogger(__name__)
@@ -125,6 +126,15 @@ def _refuse_unusable(name: str, scores: object, outputs: Outputs) -> None:
             f"the detector {name!r} gives a {found} for {images} images: let it return a tensor ({images},), "
             "one number an image"
         )
+    if not scores.is_floating_point():
+        raise InputError(
+            f"the detector {name!r} gives scores of {scores.dtype}: let it compute them in float64, where few are equal"
+        )
+    if scores.requires_grad:
+        raise InputError(
+            f"scores of the detector {name!r} carry gradients: let it detach what it learns in fit, or compute them "
+            "under torch.no_grad()"
+        )
     if missing := int(scores.isnan().sum()):
         finite = all(bool(values.isfinite().all()) for values in (outputs.features, outputs.logits))
         behind = "are finite, so that it is the detector's doing" if finite else "are not finite"
@@ -155,9 +165,16 @@ def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str
         _refuse_unusable(name, found, result.stored.outputs[part])
     if not detector.needs_model:
         _refuse_company(name, detector, scores["val"], result.stored.outputs["val"])
+    limit = threshold(scores["val"])
+    if not math.isfinite(limit):
+        raise InputError(
+            f"the threshold of the detector {name!r} would be {limit}, as so many scores of held-out images are, "
+            "and tell nothing: let its scores be finite"
+        )
+    scores = {part: found.nan_to_num(posinf=FAR, neginf=-FAR) for part, found in scores.items()}  # as a model says them
     result.detectors[name] = detector
     result.held[name] = scores["val"]
-    result.thresholds[name] = threshold(scores["val"])
+    result.thresholds[name] = limit
     if "target" in scores:
         predicted = result.stored.outputs["target"].logits.argmax(1)
         result.scores[name] = scores["target"]

@@ -8,6 +8,9 @@ from madod.errors import InputError
 KEEP = 0.95
 """Share of known images that a threshold lets pass unless another is asked for."""
 
+FAR = float(np.finfo(np.float32).max)
+"""The score of a picture of which no finite number comes out."""
+
 
 def threshold(scores: ArrayLike, keep: float = KEEP) -> float:
     """Return the smallest score that a share `keep` or more of the images do not exceed; what does is unknown."""

@@ -9,10 +9,8 @@ from torch import Tensor, nn
 
 from madod.data.images import Pixels
 from madod.detectors.base import Detector
+from madod.evaluation.threshold import FAR
 from madod.models.classifier import Outputs
-
-FAR = torch.finfo(torch.float32).max
-"""The score of a picture of which no number comes out."""
 
 
 class Examined(NamedTuple):
