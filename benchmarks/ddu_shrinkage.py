@@ -1,6 +1,6 @@
 """How DDU keeps its covariances definite when a class has few images: shrinkage and fixed ridges, side by side.
 
-    madod train digits --algorithm erm --test-domain neon --ood-class 4 --out RUN
+    madod train digits --algorithm erm --average 0 --test-domain neon --ood-class 4 --out RUN
     python benchmarks/ddu_shrinkage.py RUN
 
 From a run's stored features, for growing numbers of training images a class: the mean log-density of held-out *source*
