@@ -12,10 +12,13 @@ from types import ModuleType
 import pytest
 import torch
 
+from madod.algorithms.base import ALGORITHMS
+from madod.benchmark.settings import hparams
 from madod.benchmark.words import load_plan
 from madod.data.augment import NONE
 from madod.data.base import DATASETS
 from madod.data.images import read_image
+from madod.fitting import choose as choosing
 from madod.report.frame import load_records
 from madod.report.measured import measured
 
@@ -213,19 +216,47 @@ def test_every_setting_of_the_choice_can_be_trained():
     choice = program("pacs_choice")
     for setting in choice.SETTINGS.values():
         assert setting.config(0.5).average == 0.5
+        assert setting.network in choice.NETWORKS.values()
     assert not set(choice.ANIMALS) & set(choice.HIDDEN)
     assert set(choice.ANIMALS) | set(choice.HIDDEN) == set(DATASETS["pacs"].classes)
 
 
-def test_the_table_of_the_choice_is_made_from_its_rows():
-    choice, home = program("pacs_choice"), FOLDER.parent / "results" / "pacs" / "choice"
+@pytest.mark.parametrize(("folder", "backbone"), [("choice", "resnet50_v1"), ("cpu", "efficientnet_lite0")])
+def test_the_table_of_the_choice_is_made_from_its_rows(folder, backbone):
+    choice, home = program("pacs_choice"), FOLDER.parent / "results" / "pacs" / folder
     rows = [row for pair in choice.PAIRS for row in choice.rows_of(home / f"{'-'.join(pair)}.json")]
     assert choice.table(rows) == (home / "table.md").read_text(encoding="utf-8")
-    declared = json.loads((home.parent / "main" / "detector.json").read_text(encoding="utf-8"))
-    assert declared == choice.declaration(rows)
     for row in rows:
         assert not {row["held"], row["unseen"]} & set(row["sources"])
         assert row["held"] != row["unseen"]
+        assert choice.SETTINGS[row["setting"]].network.backbone == backbone
+    if folder == "choice":
+        declared = json.loads((home.parent / "main" / "detector.json").read_text(encoding="utf-8"))
+        assert declared == choice.declaration(rows)
+
+
+@pytest.mark.parametrize(("setting", "algorithm"), [("small network: ERM, batch 24", "erm"), ("small network: MADOD", "madod")])
+def test_folds_on_a_cpu_have_what_a_person_gets_there(setting, algorithm, monkeypatch):
+    monkeypatch.setattr(choosing, "installed", lambda: True)
+    trial, config = program("pacs_choice").SETTINGS[setting], ALGORITHMS[algorithm].Config
+    found = choosing.choose(choosing.Wishes(algorithm=algorithm), 224, own=True, gpu=False, config=config)
+    assert trial.network == (found.backbone, found.pretrained, found.size)
+    assert (trial.steps, trial.g_steps, found.translate) == (found.steps, 0, "augment")
+    assert trial.config(0.5) == config(**found.hparams(algorithm))
+
+
+def test_the_table_of_the_digits_choice_is_made_from_its_rows():
+    choice, home = program("digits_choice"), FOLDER.parent / "results" / "digits" / "choice"
+    rows = json.loads((home / "folds.json").read_text(encoding="utf-8"))
+    assert choice.table(rows) == (home / "table.md").read_text(encoding="utf-8")
+    shipping = choice.SETTINGS["all classes, restyled, no warm-up"]
+    assert hparams(*shipping) == hparams("madod")
+    assert hparams(*choice.SETTINGS["ERM, mean weights"]) == hparams("erm")
+    for row in rows:
+        assert row["unknown"] in choice.LEFT
+        assert row["held"] not in row["sources"]
+    assert not set(choice.LEFT) & set(choice.HIDDEN)
+    assert choice.HIDDEN == program("digits").UNKNOWN
 
 
 def test_the_plans_of_pacs_run_what_was_chosen():
