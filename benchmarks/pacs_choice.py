@@ -143,6 +143,9 @@ SETTINGS = {
     "small network: ERM": on_cpu("erm", {"lr": 3e-4, "batch": 8}),
     "small network: ERM, batch 24": on_cpu("erm", {"lr": 3e-4, "batch": 24}),
     "small network: MADOD": on_cpu("madod", RESTYLED | BRIEF),
+    "small network: MADOD, 4 shots, without restylings": on_cpu(
+        "madod", PLAIN | BRIEF | {"shots": 4, "invariance": 0.0, "outer_invariance": 0.0}
+    ),
     "small network: MADOD, 1 task, 5 shots": on_cpu("madod", RESTYLED | BRIEF | {"tasks": 1, "shots": 5}),
 }
 """What is on offer. The published rates of SGD of DAML, MEDIC, EDir-MMD and EDst-MMD, made for networks with live batch

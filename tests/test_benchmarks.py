@@ -235,7 +235,9 @@ def test_the_table_of_the_choice_is_made_from_its_rows(folder, backbone):
         assert declared == choice.declaration(rows)
 
 
-@pytest.mark.parametrize(("setting", "algorithm"), [("small network: ERM, batch 24", "erm"), ("small network: MADOD", "madod")])
+@pytest.mark.parametrize(
+    ("setting", "algorithm"), [("small network: ERM, batch 24", "erm"), ("small network: MADOD", "madod")]
+)
 def test_folds_on_a_cpu_have_what_a_person_gets_there(setting, algorithm, monkeypatch):
     monkeypatch.setattr(choosing, "installed", lambda: True)
     trial, config = program("pacs_choice").SETTINGS[setting], ALGORITHMS[algorithm].Config

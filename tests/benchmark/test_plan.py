@@ -129,6 +129,12 @@ def test_a_plan_without_a_dataset_says_how_one_is_written(tmp_path):
         load_plan(written(tmp_path, 'algorithms = ["erm"]\n'))
 
 
+def test_a_dataset_that_does_not_say_its_domains_is_refused_in_its_line(tmp_path, monkeypatch):
+    monkeypatch.delattr(Digits, "domains")
+    with pytest.raises(InputError, match=r"line 8: digits does not say its domains: every dataset has to"):
+        expand(written(tmp_path, MINI), None)
+
+
 def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):
     plan = MINI.replace('["erm"]', '["scone"]').replace("hparams.erm]\nbatch = 8", "hparams.scone]\ncovariate = 0.95")
     with pytest.raises(InputError, match=r"line 7: scone on digits: covariate 0\.95 and semantic 0\.1 cannot "):

@@ -88,6 +88,7 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     folder = own_folder(entry.name)
     if folder is None:
         blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
+        blank.check_names(needed=("domains", "classes"))
         return Names(blank.domains, blank.units, blank.classes)
     if not folder.is_dir():
         there = tuple(name for name in DATASETS if name != "folder")

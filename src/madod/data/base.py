@@ -64,6 +64,16 @@ class DomainDataset(ABC):
             raise InputError(f"no class {name!r} in {self.name}{nearest(name, self.units)}; it has {listed}")
         return self.units.index(name)
 
+    def check_names(self, needed: Sequence[str] = ("domains", "classes", "shape")) -> None:
+        """Refuse a dataset that does not say what it has, or names domains or classes as nobody can tell apart."""
+        if missing := [what for what in needed if not hasattr(self, what)]:
+            raise InputError(f"{self.name} does not say its {' and '.join(missing)}: every dataset has to")
+        for what, names in (("domains", self.domains), ("classes", self.classes)):
+            if isinstance(names, str):  # whose letters would be taken for names
+                raise InputError(f"the {what} of {self.name} are one text: write them as a list, as in [{names!r}]")
+            if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+                raise InputError(f"the {what} of {self.name} have to be texts, each once: there are {(*names,)}")
+
     def check_domain(self, name: str) -> str:
         """Return the domain's name, or say which there are."""
         if name not in self.domains:

@@ -38,7 +38,7 @@ def split(
     one together. The division of a domain depends on that domain and on `split_seed` alone. Without a test domain all
     domains are sources and target is empty. Labels are renumbered over the classes that stay known.
     """
-    _refuse_names(dataset)
+    dataset.check_names()
     hidden = {dataset.unit_index(name) for name in ood_classes}
     sources = [name for name in dataset.domains if name != test_domain]
     if test_domain is not None:
@@ -57,16 +57,6 @@ def split(
     result = Split(seen.subset(_where(trainable & ~held)), seen.subset(_where(trainable & held)), target)
     _warn_of_untested(result.target, ood_classes, test_domain)
     return result
-
-
-def _refuse_names(dataset: DomainDataset) -> None:
-    if missing := [what for what in ("domains", "classes", "shape") if not hasattr(dataset, what)]:
-        raise InputError(f"{dataset.name} does not say its {' and '.join(missing)}: every dataset has to")
-    for what, names in (("domains", dataset.domains), ("classes", dataset.classes)):
-        if isinstance(names, str):  # whose letters would be taken for names
-            raise InputError(f"the {what} of {dataset.name} are one text: write them as a list, as in [{names!r}]")
-        if not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
-            raise InputError(f"the {what} of {dataset.name} have to be texts, each once: there are {(*names,)}")
 
 
 def _fitting(dataset: DomainDataset, name: str, domain: Domain) -> Domain:
