@@ -439,6 +439,8 @@ def main() -> None:
     if how.root is not None:
         network = NETWORKS[how.network]
         names = tuple(name for name in how.settings if SETTINGS[name].network == network)
+        if not names:
+            parser.error(f"these settings are not for {how.network}: name their --network")
         training = names, how.average, how.seed, how.repeat
         where = how.root, how.out, how.cache, how.device, how.compiled, network
         jobs = [Job(pair, *training, *where) for pair in PAIRS]

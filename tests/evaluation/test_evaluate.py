@@ -106,6 +106,10 @@ def test_a_compiled_network_is_measured_as_it_is_and_with_gradients_a_few_images
         ({"score": lambda _, outputs: outputs.logits[:, 0] - outputs.logits[:, 0].mean()}, "'mine' change .* beside"),
         ({"score": lambda _, outputs: outputs.logits.softmax(0)[:, 0]}, "'mine' change .* from its image alone"),
         (
+            {"score": lambda _, outputs: (z := outputs.logits[:, 0]) - z.mean() + 1 / (z < z.sort().values[-1:])},
+            "'mine' change .* beside",  # an infinite score among them hides nothing
+        ),
+        (
             {"score": lambda _, outputs: outputs.logits[:, 0].long()},
             "'mine' gives scores of torch.int64: .* float64",
         ),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 
 from madod.errors import InputError
+from madod.storage import ordinary
 
 LOCK, BEAT = "lock", "heartbeat.json"
 EVERY = 1.0
@@ -117,6 +118,6 @@ def heartbeat(folder: Path) -> Beat | None:
     file = folder / BEAT
     try:
         age = time.time() - file.stat().st_mtime
-        return Beat(**json.loads(file.read_text(encoding="utf-8"))) if age < STALE else None
+        return Beat(**json.loads(ordinary(file).read_text(encoding="utf-8"))) if age < STALE else None
     except (OSError, ValueError, TypeError):
         return None

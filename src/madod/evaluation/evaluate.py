@@ -151,7 +151,8 @@ def _refuse_company(name: str, detector: Detector, scores: Tensor, outputs: Outp
     """
     own = None if outputs.own is None else outputs.own[:2]
     pair = detector.score(Outputs(outputs.features[:2], outputs.logits[:2], own))
-    bound = 1e-6 + 1e-2 * (scores[:2].abs() + scores.std(correction=0))  # of one image alone 0
+    spread = scores[scores.isfinite()].std(correction=0)  # of one image alone 0
+    bound = 1e-6 + 1e-2 * (scores[:2].abs() + spread)
     if bool(((pair - scores[:2]).abs() > bound).any()):
         raise InputError(
             f"scores of the detector {name!r} change with the images that are scored beside: let it compute each from "
@@ -171,7 +172,7 @@ def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str
             f"the threshold of the detector {name!r} would be {limit}, as so many scores of held-out images are, "
             "and tell nothing: let its scores be finite"
         )
-    scores = {part: found.nan_to_num(posinf=FAR, neginf=-FAR) for part, found in scores.items()}  # as a model says them
+    scores = {part: found.double().clamp(-FAR, FAR) for part, found in scores.items()}  # as a model says them
     result.detectors[name] = detector
     result.held[name] = scores["val"]
     result.thresholds[name] = limit
