@@ -164,14 +164,14 @@ def _measure(result: Evaluation, name: str, detector: Detector, scores: dict[str
     """Put a fitted detector, its threshold and its measures into the result."""
     for part, found in scores.items():
         _refuse_unusable(name, found, result.stored.outputs[part])
-    if not detector.needs_model:
-        _refuse_company(name, detector, scores["val"], result.stored.outputs["val"])
     limit = threshold(scores["val"])
     if not math.isfinite(limit):
         raise InputError(
             f"the threshold of the detector {name!r} would be {limit}, as so many scores of held-out images are, "
             "and tell nothing: let its scores be finite"
         )
+    if not detector.needs_model:
+        _refuse_company(name, detector, scores["val"], result.stored.outputs["val"])
     scores = {part: found.double().clamp(-FAR, FAR) for part, found in scores.items()}  # as a model says them
     result.detectors[name] = detector
     result.held[name] = scores["val"]
