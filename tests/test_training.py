@@ -219,7 +219,7 @@ def test_resumed_equals_straight(tmp_path, stop):
 
 def test_a_resumed_optimiser_lies_in_memory_as_its_weights_do(tmp_path):
     """Adam as one kernel, as on a GPU, refuses numbers of another layout than the weights'."""
-    before, after = toy_algorithm("erm"), toy_algorithm("erm")
+    before, after = toy_algorithm("erm", average=0.0), toy_algorithm("erm", average=0.0)
     for learner in (before, after):
         learner.net.to(memory_format=torch.channels_last)
     train(before, toy_pool(), np.random.default_rng(0), Logbook(tmp_path, ""), steps=2)

@@ -65,7 +65,7 @@ class Examiner:
 
     def _config(self, source: Pool) -> dict[str, Any]:
         given = {"batch": JUDGE_BATCH} if _large(source) and not self._small(source) else {}
-        return asdict(ALGORITHMS["erm"].Config.preset(pretrained=self.weights is not None, **given))
+        return asdict(ALGORITHMS["erm"].Config.preset(pretrained=self.weights is not None, average=0.0, **given))
 
 
 def _large(source: Pool) -> bool:
