@@ -18,10 +18,10 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-DOMAINS = ("ink", "chalk", "neon", "outline")
-HIDDEN = ("2", "4", "5", "7")
+from digits import DETECTORS, DOMAINS
+from digits import UNKNOWN as HIDDEN
+
 LEFT = ("0", "1", "3", "6", "8", "9")
-DETECTORS = ("msp", "energy", "ddu")
 Row = dict[str, Any]
 
 BEFORE = {"average": 0.0, "all_class": 0.0, "restyled_risk": False, "margin_warmup": 0.5}

@@ -80,9 +80,9 @@ RESTYLED = PLAIN | {"restyled_risk": True}
 BRIEF = {"lr": 3e-4, "tasks": 2, "shots": 2, "all_class": 3.0}
 
 
-def on_cpu(algorithm: str, given: dict[str, Any], steps: int = 300) -> Trial:
+def on_cpu(algorithm: str, given: dict[str, Any]) -> Trial:
     """Return what is tried on the small network, which `madod train` takes on a CPU (`madod.fitting.choose`)."""
-    return Trial(algorithm, steps, given, g_steps=0, network=SMALL)
+    return Trial(algorithm, 300, given, g_steps=0, network=SMALL)
 
 
 SETTINGS = {
