@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-long lint docs clean
+.PHONY: demo test test-long test-oldest lint docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/madod demo --out demo
@@ -16,6 +16,13 @@ test: lint
 
 test-long: lint
 	$(BIN)/pytest -m "long or not long"
+
+# With the oldest versions that pyproject.toml lets in; torch 2.6 brings gigabytes of CUDA along.
+test-oldest: PIP_CONSTRAINT := $(CURDIR)/constraints-oldest.txt
+test-oldest:
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --editable '.[dev]'
+	OMP_NUM_THREADS=1 $(VENV)-oldest/bin/pytest -n auto
 
 docs: $(VENV)/.ready
 	$(BIN)/python -m mkdocs build --strict --quiet
@@ -35,4 +42,4 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis

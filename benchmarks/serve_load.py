@@ -61,7 +61,7 @@ def form(files: list[bytes]) -> bytes:
 @contextmanager
 def served(model: Path, *flags: str):
     """Give the port of a server in a process of its own, and its process; end it in order."""
-    words = [sys.executable, "-m", "madod.cli.main", "serve", str(model), "--port", "0", "--device", "cpu", *flags]
+    words = [sys.executable, "-m", "madod", "serve", str(model), "--port", "0", "--device", "cpu", *flags]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout

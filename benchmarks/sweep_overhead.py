@@ -28,7 +28,7 @@ def measure(plan: Path, workers: int, root: Path | None = None) -> dict[str, flo
         words = ["bench", "run", str(plan), "--runs", str(home / "runs"), "--cache", str(home / "cache"), "--quiet"]
         words += ["--workers", str(workers), *(["--root", str(root)] if root else [])]
         start = time.time()
-        subprocess.run([sys.executable, "-m", "madod.cli.main", *words], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-m", "madod", *words], check=True, stdout=subprocess.DEVNULL)
         wall = time.time() - start
         took, ends = [], []
         for file in (home / "runs").rglob("record.json"):

@@ -8,7 +8,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "madod"
 ROOMS = [
     "data", "tasks", "models", "translation", "meta", "algorithms", "training", "detectors", "evaluation", "predict",
-    "benchmark", "report", "fitting", "export", "serve", "cli",
+    "benchmark", "report", "fitting", "export", "serve", "cli", "__main__",
 ]  # fmt: skip
 LEAVES = {"errors", "storage", "progress", "interrupts", "registry", "kinds", "search", "equations"}
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import gc
 import importlib
 import json
 import os
@@ -14,7 +15,7 @@ import tyro
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig
 from madod.cli.list import PACKAGES, table
-from madod.cli.main import VERBS, main
+from madod.cli.main import VERBS, leave, main
 from madod.cli.progress import lines, shown
 from madod.cli.train import arguments_of
 from madod.registry import Registry
@@ -23,7 +24,7 @@ from tests.predict.toy import files, toy_model
 
 def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "madod.cli.main", *words], env=os.environ | environment, capture_output=True, text=True,
+        [sys.executable, "-m", "madod", *words], env=os.environ | environment, capture_output=True, text=True,
         encoding="utf-8", check=False,
     )  # fmt: skip
 
@@ -292,7 +293,7 @@ def test_a_reader_who_leaves_is_no_error(words):
     os.close(read)
     with os.fdopen(write, "w") as gone:
         done = subprocess.run(
-            [sys.executable, "-m", "madod.cli.main", *words],
+            [sys.executable, "-m", "madod", *words],
             stdout=gone,
             stderr=subprocess.PIPE,
             text=True,
@@ -306,7 +307,7 @@ def left(*words: object, stdout: bool = False, stderr: bool = False) -> subproce
     os.close(read)
     with os.fdopen(write, "w") as gone:
         return subprocess.run(
-            [sys.executable, "-m", "madod.cli.main", *map(str, words)], text=True, check=False,
+            [sys.executable, "-m", "madod", *map(str, words)], text=True, check=False,
             stdout=gone if stdout else subprocess.PIPE, stderr=gone if stderr else subprocess.PIPE,
         )  # fmt: skip
 
@@ -336,7 +337,7 @@ def test_a_training_goes_on_where_the_reader_of_its_progress_leaves(tmp_path, mo
 
 
 def closing(streams: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    shell = ["sh", "-c", f'exec "$0" "$@" {streams}', sys.executable, "-m", "madod.cli.main", *map(str, words)]
+    shell = ["sh", "-c", f'exec "$0" "$@" {streams}', sys.executable, "-m", "madod", *map(str, words)]
     return subprocess.run(shell, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
@@ -444,7 +445,7 @@ def on_terminal(*words: str, **environment: str) -> str:
     """Return all that a person sees who types a command at a terminal."""
     ours, theirs = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "madod.cli.main", *words], env=os.environ | environment, stdin=theirs, stdout=theirs,
+        [sys.executable, "-m", "madod", *words], env=os.environ | environment, stdin=theirs, stdout=theirs,
         stderr=theirs,
     )  # fmt: skip
     os.close(theirs)
@@ -497,7 +498,7 @@ def test_help_comes_to_an_end_in_a_terminal_of_few_columns():
 
 HELPED = """
 import contextlib, sys
-from madod.cli.main import VERBS, main
+from madod.cli.main import VERBS, leave, main
 for verb in VERBS.keys() - {"train"}:
     with contextlib.suppress(SystemExit):
         main([verb, "--help"])
@@ -526,3 +527,16 @@ def test_threads_wait_a_short_while_unless_the_user_says_otherwise(given, left):
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_WAIT", "GOMP_"))}
     done = subprocess.run([sys.executable, "-c", script], env=plain | given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == left
+
+
+def test_the_end_is_short_but_where_triton_would_count_what_is_left(monkeypatch):
+    frozen = gc.get_freeze_count()
+    monkeypatch.setitem(sys.modules, "triton", sys)
+    leave()
+    assert gc.get_freeze_count() == frozen
+    monkeypatch.delitem(sys.modules, "triton")
+    try:
+        leave()
+        assert gc.get_freeze_count() > frozen
+    finally:
+        gc.unfreeze()

@@ -295,7 +295,7 @@ def test_a_fault_of_the_packages_own_is_not_laid_to_people(monkeypatch):
 
 
 def test_a_plugin_that_is_not_there_is_said_so_without_frozen_modules():
-    words = [sys.executable, "-X", "frozen_modules=off", "-m", "madod.cli.main", "list", "algorithms"]
+    words = [sys.executable, "-X", "frozen_modules=off", "-m", "madod", "list", "algorithms"]
     ended = subprocess.run(words, env=os.environ | {module.PLUGINS: "nobody.here"}, capture_output=True, text=True)
     assert "names 'nobody.here', but no such module is found" in ended.stderr
 
@@ -303,7 +303,7 @@ def test_a_plugin_that_is_not_there_is_said_so_without_frozen_modules():
 def test_a_config_that_is_not_frozen_ends_in_one_line_on_the_command_line(plugin, tmp_path):
     (tmp_path / "an_outsider.py").write_text(LOOSE + PLUGIN, encoding="utf-8")
     words = ["train", "digits", "--out", str(tmp_path / "out"), "--algorithm", "outsider"]
-    ended = subprocess.run([sys.executable, "-m", "madod.cli.main", *words], capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-m", "madod", *words], capture_output=True, text=True)
     assert ended.returncode == 2
     assert re.fullmatch(r"madod: .*/an_outsider.py, line 4, .*; write @dataclass\(frozen=True\) .*\n", ended.stderr)
 
@@ -321,7 +321,7 @@ def test_a_plugin_reaches_workers_and_saved_models(outsiders_model, plugin, tmp_
     """The verbs are processes of their own, and so are the workers of a sweep."""
 
     def madod(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "-m", "madod.cli.main", *words], capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-m", "madod", *words], capture_output=True, text=True)
 
     plan = tmp_path / "plan.toml"
     plan.write_text(

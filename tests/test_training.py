@@ -65,7 +65,7 @@ def command(pictures: Path, home: Path, size: int, steps: int, translate_steps: 
         "--ood-class", "star", "--steps", steps, "--translate-steps", translate_steps, "--waive-gate", "--quiet",
         "--device", "cpu", "--detector", "ddu", "--tasks", 1, "--shots", 1,
     ]  # fmt: skip
-    return [sys.executable, "-m", "madod.cli.main", *map(str, words)]
+    return [sys.executable, "-m", "madod", *map(str, words)]
 
 
 def start(words: list[str]) -> subprocess.Popen[bytes]:

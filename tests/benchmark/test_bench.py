@@ -47,7 +47,7 @@ def words(plan: Path, home: Path, *more: str) -> list[str]:
 def start(plan: Path, home: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start a sweep in a session of its own, so that it can be killed with all of its processes."""
     return subprocess.Popen(
-        [sys.executable, "-m", "madod.cli.main", *words(plan, home, "--workers", "2", *more)],
+        [sys.executable, "-m", "madod", *words(plan, home, "--workers", "2", *more)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
 

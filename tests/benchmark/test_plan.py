@@ -76,6 +76,8 @@ WRONG = {
     'unknown = ["4"]|unknown = []': (10, "there is no unknown class", '"rotate"'),
     'name = "digits"|name = ""': (8, "the name is empty", "give one"),
     'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
+    "seeds = [0, 1]|draws = 0": (4, "draws cannot be 0", "1 or more"),
+    "seeds = [0, 1]|draws = 100000000": (4, "draws cannot be 100000000", "10,000 or fewer"),
     "seeds = [0, 1]|seeds = 3": (4, "seeds cannot be 3", "a list of whole numbers"),
     'seeds = [0, 1]|selection = "trainin_domain"': (4, "cannot be 'trainin_domain'", "did you mean 'training_domain'?"),
     'seeds = [0, 1]|selection = "oracle"': (4, "selection cannot be 'oracle'", "leave_one_domain_out"),

@@ -134,11 +134,20 @@ def test_cmyk(tmp_path, ending):
     assert_halves(read_image(path, 16), RED, BLUE, tolerance=12)
 
 
+def saved_depth(folder: Path, ending: str, depth: np.ndarray) -> Path:
+    """Write sixteen bits of grey, as PGM too, which old versions of Pillow do not."""
+    if ending != "pgm":
+        return saved(folder, f"a.{ending}", Image.fromarray(depth))
+    path = folder / "a.pgm"
+    path.write_bytes(b"P5 %d %d 65535\n" % depth.shape[::-1] + depth.astype(">u2").tobytes())
+    return path
+
+
 @pytest.mark.parametrize("ending", ["png", "tif", "pgm"])
 def test_sixteen_bit_grey(tmp_path, ending):
     depth = np.full((20, 40), 65535, np.uint16)
     depth[:, :20] = 32768
-    path = saved(tmp_path, f"a.{ending}", Image.fromarray(depth))
+    path = saved_depth(tmp_path, ending, depth)
     assert Image.open(path).mode in ("I;16", "I")
     assert_halves(read_image(path, 16), (128,) * 3, WHITE)
 
@@ -166,7 +175,7 @@ def sixteen_bit_colours(path: Path, value: int) -> Path:
 def test_the_largest_of_sixteen_bits(tmp_path, ending):
     depth = np.full((20, 40), 17, np.uint16)
     depth[3, 5] = 4095
-    assert peak(saved(tmp_path, f"a.{ending}", Image.fromarray(depth))) == 4095
+    assert peak(saved_depth(tmp_path, ending, depth)) == 4095
     assert peak(saved(tmp_path, f"b.{ending}", halves(255, 255, "L"))) is None
 
 

@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 
 import madod
+from madod.benchmark.claim import alone
 from madod.cli.bench import visible_gpus
 from madod.cli.main import main
 from madod.data.opening import Opening, open_dataset
@@ -208,6 +209,12 @@ def test_two_trainings_do_not_share_a_folder(pictures, tmp_path):
     ]
     assert madod.fit(pictures, **how).card.algorithm == "erm"  # nobody is any more
     assert not (tmp_path / "out" / "heartbeat.json").exists()
+
+
+def test_a_folder_that_is_at_work_is_refused_before_pictures_are_looked_at(pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.fitting.prepare.look", None)
+    with alone(tmp_path / "out"), pytest.raises(madod.InputError, match="another process is at work in"):
+        madod.fit(pictures, out=tmp_path / "out", algorithm="erm", steps=2)
 
 
 @pytest.mark.parametrize("inner", ["", "day/model"])

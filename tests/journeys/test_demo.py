@@ -122,7 +122,7 @@ def test_the_cell_is_fixed():
 @pytest.mark.long
 def test_the_demo_takes_two_minutes_and_two_gibibytes(tmp_path):
     start = time.monotonic()
-    words = [sys.executable, "-m", "madod.cli.main", "demo", "--out", str(tmp_path / "demo"), "--quiet"]
+    words = [sys.executable, "-m", "madod", "demo", "--out", str(tmp_path / "demo"), "--quiet"]
     done = subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "2"}, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - start
     assert (done.returncode, done.stderr) == (0, "")

@@ -285,7 +285,7 @@ def test_killed_anywhere_it_ends_with_the_same_bits(tmp_path):
         words = ["train", root, "--out", tmp_path / name, "--cache", tmp_path / f"{name} cache", "--skip-bad",
                  "--quiet", "--steps", 24, "--translate", "augment", "--device", "cpu"]  # fmt: skip
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        return subprocess.Popen([sys.executable, "-m", "madod.cli.main", *map(str, words)], env=environment)
+        return subprocess.Popen([sys.executable, "-m", "madod", *map(str, words)], env=environment)
 
     began = time.monotonic()
     assert start("whole").wait() == 0

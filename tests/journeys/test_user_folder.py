@@ -63,7 +63,7 @@ def madod(*words: object) -> Said:
     """Run the command line in a process of its own."""
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
     process = subprocess.run(
-        [sys.executable, "-m", "madod.cli.main", *map(str, words)], env=environment, capture_output=True, text=True,
+        [sys.executable, "-m", "madod", *map(str, words)], env=environment, capture_output=True, text=True,
         encoding="utf-8", check=False,
     )  # fmt: skip
     return Said(process.returncode, process.stdout, process.stderr)

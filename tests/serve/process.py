@@ -14,7 +14,7 @@ class Served:
     """A running server: where it listens, what it holds, and how it ended."""
 
     def __init__(self, model: Path, *flags: object) -> None:
-        words = [sys.executable, "-m", "madod.cli.main", "serve", str(model), "--port", "0", "--device", "cpu"]
+        words = [sys.executable, "-m", "madod", "serve", str(model), "--port", "0", "--device", "cpu"]
         self.process = subprocess.Popen(
             [*words, *map(str, flags)], env=os.environ | {"OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -94,10 +94,13 @@ def alone(folder: Path) -> Iterator[None]:
     """Hold a folder; refuse where another process is at work in it."""
     with claimed(folder) as claim:
         if claim is None:
-            raise InputError(
-                f"another process is at work in {folder}: wait until it has ended, or choose another folder"
-            )
+            raise busy(folder)
         yield
+
+
+def busy(folder: Path) -> InputError:
+    """Return the refusal of a folder that another process holds."""
+    return InputError(f"another process is at work in {folder}: wait until it has ended, or choose another folder")
 
 
 def held(folder: Path) -> bool:

@@ -16,6 +16,9 @@ from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
 
+MOST_DRAWS = 10_000
+"""A search with more would never end; every run of a plan is written out before the first begins."""
+
 
 def load_plan(file: Path) -> tuple[Plan, Toml]:
     """Return the plan in a file, its words checked, and the file's lines for what is yet to be checked."""
@@ -103,6 +106,8 @@ def _check_numbers(plan: Plan, toml: Toml) -> None:
     for keys, number, least in _numbers(plan):
         if number is not None and number < least:
             raise toml.refusal(keys, f"{keys[-1]} cannot be {number}: give {least} or more", number)
+    if plan.draws > MOST_DRAWS:
+        raise toml.refusal(("draws",), f"draws cannot be {plan.draws}: give {MOST_DRAWS:,} or fewer", plan.draws)
     for key, seeds in (("split_seed", (plan.split_seed,)), ("seeds", plan.seeds)):
         for seed in seeds:
             with toml.at((key,), seed):

@@ -63,7 +63,7 @@ madod VERB --help says what a verb takes. Start with: madod demo"""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: 0 done, 1 partly done, 2 refused, 130 interrupted."""
-    atexit.register(gc.freeze)  # the system takes everything back: a last look for rubbish takes a third of a second
+    atexit.register(leave)
     open_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
@@ -89,6 +89,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_out_of_memory(error):
             raise
         return refuse(memory_sentence(next(iter(words), "")))
+
+
+def leave() -> None:
+    """Leave everything to the system, which takes it back: a last look for rubbish takes a third of a second.
+
+    Triton (3.9) tells people that everything that is not looked at has leaked, so where it is loaded one looks.
+    """
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 def answer(words: list[str]) -> int:
@@ -130,7 +139,3 @@ def memory_sentence(verb: str) -> str:
     """Say that memory ran out, and what takes less."""
     fewer = "use smaller images (--size), or fewer in a step (madod's --tasks and --shots, --batch of the others)"
     return f"there is not enough memory for this: {fewer if verb == 'train' else 'free some of it'}"
-
-
-if __name__ == "__main__":
-    sys.exit(main())

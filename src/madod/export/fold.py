@@ -15,15 +15,14 @@ def fold(traced: fx.GraphModule) -> fx.GraphModule:
     """Rewrite a graph in place, for any number of pictures, and return it."""
     known = constants(traced)
     for node in list(traced.graph.nodes):
-        if node in known or node.op != "call_function":
-            continue
-        with traced.graph.inserting_before(node):
-            if node.target == aten.linalg_solve_triangular.default and node.args[0] in known:
-                node.replace_all_uses_with(product(traced, known[node.args[0]], node.args[1], **node.kwargs))
-            elif node.target == aten.cdist.default:
-                node.replace_all_uses_with(distances(traced.graph, *node.args[:2]))
-            elif node.target == operator.getitem and is_whole(node.args[0]):
-                node.replace_all_uses_with(node.args[0].args[0])
+        if node.target == operator.getitem and is_whole(node.args[0]):
+            node.replace_all_uses_with(node.args[0].args[0])
+        elif node not in known:
+            with traced.graph.inserting_before(node):
+                if node.target == aten.linalg_solve_triangular.default and node.args[0] in known:
+                    node.replace_all_uses_with(product(traced, known[node.args[0]], node.args[1], **node.kwargs))
+                elif node.target == aten.cdist.default:
+                    node.replace_all_uses_with(distances(traced.graph, *node.args[:2]))
     for node, value in known.items():
         if worth_storing(node, known):
             with traced.graph.inserting_before(node):
@@ -46,9 +45,15 @@ def constants(traced: fx.GraphModule) -> Known:
 
 
 def product(traced: fx.GraphModule, triangle: Tensor, right: fx.Node, *, upper: bool) -> fx.Node:
-    """L^-1 b, for which ONNX has no function, as the product of b with the inverse."""
+    """L^-1 b, for which ONNX has no function, as (b' L^-1')'.
+
+    ONNX Runtime before 1.26 makes one of a product and a transposition in it, and cannot compute that in float64: so
+    b's own is taken away, and the other comes behind.
+    """
     inverse = torch.linalg.solve_triangular(triangle, torch.eye(len(triangle)).to(triangle), upper=upper)
-    return traced.graph.call_function(aten.matmul.default, (stored(traced, inverse), right))
+    call, turn = traced.graph.call_function, aten.mT.default
+    turned = right.args[0] if right.target == turn else call(turn, (right,))
+    return call(turn, (call(aten.matmul.default, (turned, stored(traced, inverse.mT))),))
 
 
 def distances(graph: fx.Graph, ones: fx.Node, others: fx.Node) -> fx.Node:

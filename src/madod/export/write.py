@@ -1,6 +1,7 @@
 """From a saved model to an ONNX file that is whole, says what it is, and answers as the model does."""
 
 import copy
+import inspect
 import json
 import logging
 import warnings
@@ -69,7 +70,7 @@ def converted(answering: nn.Module, shape: tuple[int, int, int], names: Sequence
     with quiet(), torch.no_grad():
         traced = torch.export.export(answering, (pixels,), dynamic_shapes=number, strict=False)
         return torch.onnx.export(
-            fold(traced.module(check_guards=False)),
+            fold(unguarded(traced)),
             (pixels,),
             dynamo=True,
             opset_version=OPSET,
@@ -78,6 +79,12 @@ def converted(answering: nn.Module, shape: tuple[int, int, int], names: Sequence
             output_names=list(names),
             verbose=False,
         )
+
+
+def unguarded(traced: torch.export.ExportedProgram) -> torch.fx.GraphModule:
+    """Return what was traced without checks of what it is given; old versions of torch put none in."""
+    guarded = "check_guards" in inspect.signature(traced.module).parameters
+    return traced.module(check_guards=False) if guarded else traced.module()
 
 
 def described(program: Any, model: Model) -> bytes:

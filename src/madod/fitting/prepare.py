@@ -10,7 +10,7 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig
 from madod.benchmark.agenda import FOLDS
-from madod.benchmark.claim import LOCK
+from madod.benchmark.claim import LOCK, busy, held
 from madod.benchmark.outcome import refuse_another, refuse_other_images
 from madod.benchmark.record import GRID, HISTORY, OUTPUTS, RECORD, VERDICTS, RunSpec, refuse_seed
 from madod.benchmark.run import divided, fingerprints
@@ -134,9 +134,11 @@ def spec_of(
 
 
 def refuse_place(out: Path, own: Path | None) -> None:
-    """Refuse to write where one cannot, among a person's files, or beside a model that would hide the new one."""
+    """Refuse to write where one cannot, among a person's files, beside others' work or a model that would hide ours."""
     refuse_file(out)
     refuse_closed(out)
+    if held(out):
+        raise busy(out)
     if own is not None and out.resolve().is_relative_to(own.resolve()):
         raise InputError(f"{out} lies among the pictures in {own}: choose a folder outside of them")
     if (out / FACTS).exists():

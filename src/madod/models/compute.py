@@ -24,6 +24,8 @@ WORTH_COMPILING = 128
 MOST_SHAPES = 256
 """Shapes that one process compiles a network for: torch's own 8 are used up by a few runs with batches of other sizes,
 and whatever comes after them would not be compiled, without a word."""
+LIMIT_OF_SHAPES = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
+"""What torch calls that number; 2.6 has the other name."""
 OLDEST_COMPILED = (7, 0)
 """The least compute capability that Triton makes code for: Volta's."""
 
@@ -42,7 +44,7 @@ class Compute:
             if self.channels_last:
                 net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from the stubs
             if self.compiled:
-                torch._dynamo.config.recompile_limit = MOST_SHAPES
+                setattr(torch._dynamo.config, LIMIT_OF_SHAPES, MOST_SHAPES)
                 net.compile(dynamic=False)
 
     def laid_out(self, images: Tensor) -> Tensor:

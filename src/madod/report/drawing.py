@@ -47,7 +47,7 @@ def axes(width: float, height: float) -> Iterator[Any]:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # the reader's browser has the glyphs
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the reader's browser has the glyphs
         yield Figure(figsize=(width, height), layout="constrained").subplots()
 
 
