@@ -32,7 +32,7 @@ BACKBONE, STEPS, G_STEPS = "wrn_16_2", 400, 400
 
 LAST = {"average": 0.0}
 """Of all methods the weights of the last step are measured, as in the paper."""
-OLDER = LAST | {"all_class": 0.0, "restyled_risk": False, "margin_warmup": 0.5}
+OLDER = LAST | {"own_outputs": False, "all_class": 0.0, "restyled_risk": False, "margin_warmup": 0.5}
 """What differs from today's preset for networks from scratch."""
 SETTING: dict[str, Any] = OLDER | {"margin_in": -5.25, "margin_out": -4.0, "lr": 1e-3, "tasks": 4}
 """The midpoints of the released margins, a rate within the released 10^U(-4.5, -2.5), and the paper's four tasks; the

@@ -72,12 +72,12 @@ def test_the_defaults_of_flags_follow_the_start(flags, lr):
 
 
 def test_flags_contradict_each_other_by_the_presets_that_are_chosen_and_by_no_others():
-    words = ["pictures", "--out", "out", "--margin-in", "-4"]  # above the margin_out of networks from scratch
+    words = ["pictures", "--out", "out", "--margin-in", "-4"]  # above the paper's margin_out
     arguments_of(words)
     chosen = Choice(224, "resnet50", "resnet50", 10, "augment", 0, "none", MadodConfig.advised)
     assert arguments_of(words, chosen)[1]["margin_out"] == -3
-    with pytest.raises(InputError, match=r"margin_in -4 is not below margin_out -5"):
-        arguments_of(words, replace(chosen, pretrained="none", preset={}))
+    with pytest.raises(InputError, match=r"margin_in -4 is not below margin_out -8"):
+        arguments_of(words, replace(chosen, preset={}))
 
 
 @pytest.fixture(scope="module")
