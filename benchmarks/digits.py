@@ -12,9 +12,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from madod.benchmark.record import RunRecord, RunSpec, load_record
+from madod.report.significance import compare
 
 DOMAINS = ("ink", "chalk", "neon", "outline")
 UNKNOWN = ("2", "4", "5", "7")  # as on ColoredMNIST; fixed before any run
@@ -66,19 +68,23 @@ def label(record: RunRecord) -> str:
 PAIRED = ("accuracy", *(f"{metric}, {name}" for metric in ("AUROC", "AUPR") for name in (*DETECTORS, "mean of 3")))
 
 
-def paired(records: list[RunRecord], method: str) -> list[tuple[list[float], list[float]]]:
-    """Return the numbers of `PAIRED` for a method and for ERM in every cell and seed that both have."""
+def less_erm(records: list[RunRecord], method: str) -> list[list[float]]:
+    """Return by how many points a method is above ERM in the numbers of `PAIRED`, cell by cell, its seeds averaged."""
 
     def numbers(found: dict[str, Any]) -> list[float]:
         by_metric = [[found[name][metric] for name in DETECTORS] for metric in ("auroc", "aupr")]
-        return [found["accuracy"], *(x for values in by_metric for x in (*values, sum(values) / 3))]
+        return [found["accuracy"], *(x for values in by_metric for x in (*values, fmean(values)))]
 
-    by_cell: dict[tuple[str, str | None, tuple[str, ...], int], list[float]] = {}
-    for record in records:
-        spec = record.spec
-        by_cell[label(record), spec.test_domain, spec.ood_classes, spec.seed] = numbers(record.metrics)
-    cells = [key[1:] for key in by_cell if key[0] == method and ("erm", *key[1:]) in by_cell]
-    return [(by_cell[method, *cell], by_cell["erm", *cell]) for cell in cells]
+    by_run = {
+        (label(record), record.spec.test_domain, record.spec.ood_classes, record.spec.seed): numbers(record.metrics)
+        for record in records
+    }
+    cells: dict[tuple[str | None, tuple[str, ...]], list[list[float]]] = {}
+    for (name, *cell, seed), ours in by_run.items():
+        if name == method and (theirs := by_run.get(("erm", *cell, seed))):
+            apart = [100 * (mine - its) for mine, its in zip(ours, theirs, strict=True)]
+            cells.setdefault(tuple(cell), []).append(apart)
+    return [[fmean(column) for column in zip(*seeds, strict=True)] for seeds in cells.values()]
 
 
 def table(records: list[RunRecord]) -> str:
@@ -102,11 +108,13 @@ def table(records: list[RunRecord]) -> str:
             rows = [scores(found, metric) for found in metrics]
             row += [cell([each[name] for each in rows]) if name in rows[0] else "none" for name in COLUMNS]
         lines.append(f"| {method} | {len(metrics)} | " + " | ".join(row) + " |")
-    if pairs := paired(records, "madod"):
-        how = f"paired over {len(pairs)} runs, a cell and a seed each, with the standard error of the difference"
-        lines += ["", f"MADOD less ERM, {how}:", ""]
-        differences = [cell([ours[k] - theirs[k] for ours, theirs in pairs]) for k in range(len(pairs[0][0]))]
-        lines += [f"- {name}: {text}" for name, text in zip(PAIRED, differences, strict=True)]
+    if cells := less_erm(records, "madod"):
+        how = f"paired over {len(cells)} cells, seeds averaged, with Student's 95 % interval over cells"
+        lines += ["", f"MADOD less ERM, {how if len(cells) > 1 else 'the one cell, seeds averaged'}:", ""]
+        for name, column in zip(PAIRED, zip(*cells, strict=True), strict=True):
+            found = compare(column)
+            interval = f" ({found.low:+.1f} to {found.high:+.1f})" if len(cells) > 1 else ""
+            lines.append(f"- {name}: {found.mean:+.1f}{interval}")
     rate = 100 * np.mean([record.metrics["energy"]["base_rate"] for record in records])
     return (
         "\n".join(lines) + f"\n\nGuessing has an AUROC of 50 and an AUPR of {rate:.1f} (the base rate of unknowns).\n"
