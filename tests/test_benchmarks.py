@@ -81,7 +81,7 @@ def test_the_colored_mnist_table_stands_beside_the_papers():
         for spec in mnist.specs(600, 500)
     ]
     text = mnist.table(records)
-    assert "| without G | 24 | 70.0 ± 0.0 | 60.0 ± 0.0 |" in text
+    assert "| without R_GI | 24 | 70.0 ± 0.0 | 60.0 ± 0.0 |" in text
     assert "| CE only | 24 | 0.0 ± 0.0 | 0.0 ± 0.0 | 0.0 ± 0.0 |" in text
     assert "| -90% | MADOD-DDU | 8 | 70.0 ± 0.0 | 60.1 | 60.0 ± 0.0 | 51.4 | 20.0 ± 0.0 | 38.5 |" in text
     assert "guessing has an AUPR of about 10" in text
