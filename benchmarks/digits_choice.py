@@ -30,6 +30,7 @@ BEFORE = ALL_OUTPUTS | {"average": 0.0, "all_class": 0.0, "restyled_risk": False
 WHOLE = ALL_OUTPUTS | {"average": 0.5, "all_class": 3.0, "restyled_risk": True, "margin_warmup": 0.5}
 """The same with what the folds of PACS chose for pretrained networks (results/pacs/choice)."""
 AT_ONCE = WHOLE | {"margin_warmup": 0.0}
+NEARER = AT_ONCE | {"own_outputs": True, "margin_in": -6.0, "margin_out": -3.0}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "ERM": ("erm", {"average": 0.0}),
     "ERM, mean weights": ("erm", {"average": 0.5}),
@@ -39,10 +40,8 @@ SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "all classes, restyled, last weights": ("madod", WHOLE | {"average": 0.0}),
     "all classes, restyled, no warm-up": ("madod", AT_ONCE),
     "the same, own outputs": ("madod", AT_ONCE | {"own_outputs": True}),
-    "the same, own outputs, margins -6 and -3": (
-        "madod",
-        AT_ONCE | {"own_outputs": True, "margin_in": -6.0, "margin_out": -3.0},
-    ),
+    "the same, own outputs, margins -6 and -3": ("madod", NEARER),
+    "the same, own outputs, margins -6 and -3, warm-up": ("madod", NEARER | {"margin_warmup": 0.5}),
     "the same, without R_OOD": ("madod", AT_ONCE | {"margin": 0.0}),
 }
 """What is on offer: an algorithm, and what differs from its preset."""

@@ -74,6 +74,7 @@ def peak(device: torch.device, row: dict[str, float], stage: str) -> Iterator[No
 def step(algorithm: str, source: Pool, way: Compute, backbone: str, turns: int) -> float:
     """Return the seconds of a training step, drawing and augmenting its images included."""
     method, device = ALGORITHMS[algorithm], source.device
+    way = way.over(turns, least=method.compile_from, insist=True)  # MEDIC cannot be compiled
     translate = Translate(preset(source.shape)[0], way).to(device)
     setting = Setting(
         lambda: build(backbone, channels=3, classes=6, seed=0, norm="frozen", compute=way),

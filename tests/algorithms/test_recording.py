@@ -15,8 +15,10 @@ from madod.models.recorded import shapes, tensors
 from .toy import ALIKE, CLASSES, SMALL, toy_pool, toy_setting
 
 STEPS = 24
-FIRST = 6
-"""Recorded steps that come to the same but for rounding; kernels add up in any order, which later steps magnify."""
+FIRST = 3
+"""Recorded steps that come to the same but for rounding. Kernels add up in any order, and steps magnify what comes of it:
+two trainings of any method on an H200 were 4e-6 of a loss apart at the most by the third recorded step, and up to 3e-4
+three steps later."""
 RECORDABLE = [name for name, method in ALGORITHMS.items() if method.recordable]
 
 
@@ -62,6 +64,6 @@ def test_recorded_steps_of_a_method_do_what_plain_ones_do(name, monkeypatch):
     assert len(recorded.recorded) >= FIRST
     assert not plain.recorded
     close = recorded.recorded[FIRST - 1] + 1
-    assert recorded.losses[:close] == pytest.approx(plain.losses[:close], rel=1e-4)
+    assert recorded.losses[:close] == pytest.approx(plain.losses[:close], rel=2e-5)
     assert recorded.losses == pytest.approx(plain.losses, rel=2e-2)
     assert (recorded.end - plain.end).norm() < 0.05 * (plain.end - plain.start).norm()
