@@ -16,9 +16,9 @@ from .toy import ALIKE, CLASSES, SMALL, toy_pool, toy_setting
 
 STEPS = 24
 FIRST = 3
-"""Recorded steps that come to the same but for rounding. Kernels add up in any order, and steps magnify what comes of it:
-two trainings of any method on an H200 were 4e-6 of a loss apart at the most by the third recorded step, and up to 3e-4
-three steps later."""
+"""Recorded steps that come to the same but for rounding. Kernels add up in any order, and steps magnify what comes of
+it: two trainings of any method on an H200 were 4e-6 of a loss apart at the most by the third recorded step, and up to
+3e-4 three steps later."""
 RECORDABLE = [name for name, method in ALGORITHMS.items() if method.recordable]
 
 
