@@ -498,7 +498,7 @@ def test_help_comes_to_an_end_in_a_terminal_of_few_columns():
 
 HELPED = """
 import contextlib, sys
-from madod.cli.main import VERBS, leave, main
+from madod.cli.main import VERBS, main
 for verb in VERBS.keys() - {"train"}:
     with contextlib.suppress(SystemExit):
         main([verb, "--help"])

@@ -220,6 +220,26 @@ def test_deploy_adapts_the_head_alone_and_ships_it(fields):
     assert torch.allclose(shipped.head.weight, weight, atol=1e-5)
 
 
+@pytest.mark.parametrize("views", [1, 2])
+def test_the_adaptation_sees_many_images_part_by_part(views, monkeypatch):
+    torch.set_default_dtype(torch.float32)
+    source, seen = numbered_pool([[4, 4, 4, 4], [4, 4, 4, 4]]), []
+
+    def shipped() -> torch.Tensor:
+        learner = make(adapt_shots=4, views=views)
+        learner.net.featurizer[1] = nn.Linear(4, 6)
+        learner.net.featurizer.register_forward_hook(lambda net, given, out: seen.append(len(out)))
+        torch.nn.init.constant_(learner.net.featurizer[1].weight, 0.1)
+        return learner.deploy(source, np.random.default_rng(0)).head.weight
+
+    whole = shipped()
+    monkeypatch.setattr("madod.algorithms.madod.AT_ONCE", 5)
+    torch.testing.assert_close(shipped(), whole)
+    assert seen[0] == 32 * (1 + views)
+    assert max(seen[1:]) == 5
+    assert sum(seen[1:]) == seen[0]
+
+
 def test_without_invariance_nothing_is_restyled():
     learner = make(invariance=0.0)
     learner.setting = learner.setting._replace(translate=None)  # calling it would raise

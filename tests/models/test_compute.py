@@ -10,7 +10,7 @@ from torch import nn
 
 from madod.errors import InputError
 from madod.models.backbones import build
-from madod.models.compute import LIMIT_OF_SHAPES, PLAIN, Compute, compute, usual_precision
+from madod.models.compute import PLAIN, Compute, compute, limit_of_shapes, usual_precision
 from madod.models.layers import FrozenBatchNorm, folded
 
 CPU = torch.device("cpu")
@@ -116,7 +116,7 @@ def test_a_process_compiles_for_batches_of_many_sizes(monkeypatch):
         return graph.forward
 
     monkeypatch.setattr(nn.Module, "compile", lambda net, **how: compile_(net, backend=backend, **how))
-    with torch._dynamo.config.patch(**{LIMIT_OF_SHAPES: 8}):
+    with torch._dynamo.config.patch(**{limit_of_shapes(): 8}):
         for n in range(2, 14):  # runs of a sweep, each with a network and a batch of its own
             net = build("small_cnn", channels=3, classes=4, seed=0, compute=Compute(compiled=True))
             net(torch.rand(n, 3, 8, 8))

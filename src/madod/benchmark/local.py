@@ -135,22 +135,33 @@ def serve(pipe: "Connection[Any, Any]", places: Places, gpu: str | None) -> None
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    from madod.benchmark.work import LOG, perform
+    from madod.benchmark.work import unwritten
 
     while True:
         try:
             job: Job = pipe.recv()
         except EOFError:
             return
-        folder = places.runs / job.folder
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / LOG).open("ab") as file:
-            for stream in (sys.stdout, sys.stderr):  # what libraries write goes into the run's log
-                os.dup2(file.fileno(), stream.fileno())
-        end = perform(job, places)
-        if not (folder / LOG).stat().st_size:
-            (folder / LOG).unlink()
+        try:
+            end = perform_with_log(job, places)
+        except OSError as error:
+            end = unwritten(job, error)
         pipe.send(end)
+
+
+def perform_with_log(job: "Job", places: Places) -> Ended:
+    """Do a run; what libraries write meanwhile goes into its log."""
+    from madod.benchmark.work import LOG, perform
+
+    log = places.runs / job.folder / LOG
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+    end = perform(job, places)
+    if not log.stat().st_size:
+        log.unlink()
+    return end
 
 
 def _die_with_parent() -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -9,6 +10,7 @@ from madod.benchmark.estimate import Estimate
 from madod.benchmark.jobs import Job
 from madod.benchmark.messages import Ended
 from madod.benchmark.state import fail, finished
+from madod.errors import InputError
 
 TICK = 0.5
 """Seconds between two looks at how the sweep stands."""
@@ -128,7 +130,8 @@ class Sweep:
             self.waiting.append(job)
         else:
             if end.outcome == "lost":
-                fail(self.runs / job.folder, end.reason)
+                with suppress(OSError, InputError):  # where nothing can be written, the others go on all the same
+                    fail(self.runs / job.folder, end.reason)
             self.failed[job.folder] = end.reason
 
     def _finish(self, job: Job) -> None:

@@ -5,7 +5,7 @@ import logging
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -41,18 +41,22 @@ def perform(job: Job, places: Places) -> Ended:
         with claimed(folder) as claim:
             return Ended(job.folder, "busy") if claim is None else attempt(job, places, claim)
     except (OSError, InputError) as error:  # not even the reason could be written
-        return Ended(
-            job.folder, "failed", f"{error}" if isinstance(error, InputError) else f"the system refused: {error}"
-        )
+        return unwritten(job, error)
     finally:
         if places.device != "cpu":
             give_memory_back()
 
 
+def unwritten(job: Job, error: OSError | InputError) -> Ended:
+    """Return the end of a run in whose folder nothing can be written, not even why."""
+    return Ended(job.folder, "failed", f"{error}" if isinstance(error, InputError) else f"the system refused: {error}")
+
+
 def give_memory_back() -> None:
     """Leave a GPU's memory to the other processes on it: this one may wait long for its next run."""
     gc.collect()  # a compiled network holds itself
-    torch.cuda.empty_cache()
+    with suppress(RuntimeError):  # what broke the GPU for this process was said by the run
+        torch.cuda.empty_cache()
 
 
 def attempt(job: Job, places: Places, claim: Claim) -> Ended:

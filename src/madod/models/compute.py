@@ -24,8 +24,6 @@ WORTH_COMPILING = 128
 MOST_SHAPES = 256
 """Shapes that one process compiles a network for: torch's own 8 are used up by a few runs with batches of other sizes,
 and whatever comes after them would not be compiled, without a word."""
-LIMIT_OF_SHAPES = "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
-"""What torch calls that number; 2.6 has the other name."""
 OLDEST_COMPILED = (7, 0)
 """The least compute capability that Triton makes code for: Volta's."""
 
@@ -44,7 +42,7 @@ class Compute:
             if self.channels_last:
                 net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # missing from the stubs
             if self.compiled:
-                setattr(torch._dynamo.config, LIMIT_OF_SHAPES, MOST_SHAPES)
+                setattr(torch._dynamo.config, limit_of_shapes(), MOST_SHAPES)
                 net.compile(dynamic=False)
 
     def laid_out(self, images: Tensor) -> Tensor:
@@ -93,6 +91,11 @@ def usual_precision(size: int, *, gpu: bool) -> Precision:
 def has_bfloat16() -> bool:
     """Tell whether the GPU itself computes in bfloat16: those before Ampere only imitate it, slower than float32."""
     return torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def limit_of_shapes() -> str:
+    """Return what torch calls the number of shapes that it compiles for; 2.6 has the other name."""
+    return "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"
 
 
 def can_compile(gpu: torch.device) -> bool:

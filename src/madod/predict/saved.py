@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from madod.algorithms.base import ALGORITHMS
 from madod.data.augment import NONE
 from madod.detectors.base import DETECTORS, Detector
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
 from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
@@ -85,9 +85,9 @@ def read(folder: Path | str) -> Parts:
     tensors, _ = read_tensors(home / WEIGHTS)
     try:
         parts = _rebuilt(card, tensors)
-    except InputError:
-        raise
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+        if isinstance(error, InputError) or is_out_of_memory(error):
+            raise
         raise damaged(home) from error
     return parts._replace(gallery=read_gallery(home / GALLERY) if card.gallery else None)
 
