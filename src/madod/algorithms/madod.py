@@ -1,6 +1,6 @@
 """MADOD: meta-learning over tasks with pseudo-unknown classes, invariance to G, an energy margin."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -79,7 +79,8 @@ class MadodConfig(BaseConfig):
         "margin_in": -6.0,
         "margin_out": -3.0,
     }
-    """Chosen on folds inside the sources, of PACS (results/pacs/choice) and of the digits (results/digits/choice)."""
+    """Chosen on folds inside the sources, of PACS (results/pacs/choice) and of the digits (results/digits/choice); how
+    settings came to be on offer there, docs/fidelity.md says."""
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | ours | {"inner_lr": 1e-1, "tasks": 2, "shots": 2}
     advised: ClassVar[dict[str, Any]] = BaseConfig.advised | ours | {"lr": 5e-5, "tasks": 1}
     unused = ("batch",)
@@ -105,6 +106,10 @@ class MadodConfig(BaseConfig):
         query = 1 if self.outer_invariance or self.restyled else 0
         most = max(support, query)
         return (most, most) if self.both_ways else (support, query)
+
+
+AT_ONCE = 256
+"""Images of the all-class adaptation in one pass: of many classes and domains they are thousands."""
 
 
 class Sets(NamedTuple):
@@ -182,6 +187,11 @@ def inner_loss(psi: Params, sets: Sets, weight: float) -> Tensor:
     loss = risk(clean, sets.support_y)
     loss = loss + weight * invariance(clean, logits(psi, sets.support_moved)) if weight else loss
     return sets.tasks * loss
+
+
+def in_parts(work: Callable[[Tensor], Tensor], images: Tensor, most: int | None) -> Tensor:
+    """Return what work makes of images, of `most` at a time."""
+    return work(images) if most is None else torch.cat([work(part) for part in images.split(most)])
 
 
 def all_class_risk(psi: Params, sets: Sets, *, restyled: bool) -> Tensor:
@@ -292,10 +302,11 @@ class MADOD(Algorithm):
             first_order=first_order,
         )
 
-    def featurize(self, tasks: Sequence[Task]) -> list[Sets]:
+    def featurize(self, tasks: Sequence[Task], *, most: int | None = None) -> list[Sets]:
         """Return the features of every set of every task, tasks of one shape side by side, from one backbone pass.
 
-        One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place.
+        One pass is exact because no image sees another: BatchNorm is frozen, or GroupNorm stands in its place. For the
+        same reason so are several, of `most` images each.
         """
         still = [images for task in tasks for images in (task.support.x, task.query.x, task.pseudo_ood.x)]
         to_move = [
@@ -303,8 +314,8 @@ class MADOD(Algorithm):
             for task in tasks
             for images, times in zip((task.support.x, task.query.x), self.config.restylings, strict=True)
         ]
-        moved = self.restyle(torch.cat(to_move))
-        features = self.net.features(torch.cat([*still, moved]))
+        moved = in_parts(self.restyle, torch.cat(to_move), most)
+        features = in_parts(self.net.features, torch.cat([*still, moved]), most)
         parts = features.split([len(images) for images in still + to_move])
         s, q, o = (parts[: len(still)][i::3] for i in range(3))
         s_moved, q_moved = (parts[len(still) :][i::2] for i in range(2))
@@ -328,7 +339,7 @@ class MADOD(Algorithm):
         support = all_units(source, rng, shots=self.config.adapt_shots, transform=self.augment)
         nothing = Batch(support.x[:0], support.y[:0], support.d[:0])
         with torch.no_grad(), torch.compiler.set_stance("force_eager"):  # compiling for one batch would not pay
-            (sets,) = self.featurize([Task(support, nothing, nothing)])
+            (sets,) = self.featurize([Task(support, nothing, nothing)], most=AT_ONCE)
         steps = self.config.adapt_steps or self.config.inner_steps
         psi = self.adapted(self.heads(1), sets, steps=steps, first_order=True)
         net = deepcopy(self.net)
