@@ -81,7 +81,9 @@ class MadodConfig(BaseConfig):
     }
     """Chosen on folds inside the sources, of PACS (results/pacs/choice) and of the digits (results/digits/choice); how
     settings came to be on offer there, docs/fidelity.md says."""
-    scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | ours | {"inner_lr": 1e-1, "tasks": 2, "shots": 2}
+    scratch: ClassVar[dict[str, Any]] = (
+        BaseConfig.scratch | ours | {"inner_lr": 1e-1, "tasks": 2, "shots": 2, "margin_warmup": 0.5}
+    )
     advised: ClassVar[dict[str, Any]] = BaseConfig.advised | ours | {"lr": 5e-5, "tasks": 1}
     unused = ("batch",)
 
