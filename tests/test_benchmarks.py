@@ -252,7 +252,7 @@ def test_the_table_of_the_digits_choice_is_made_from_its_rows(monkeypatch):
     choice, home = program("digits_choice"), FOLDER.parent / "results" / "digits" / "choice"
     rows = json.loads((home / "folds.json").read_text(encoding="utf-8"))
     assert choice.table(rows) == (home / "table.md").read_text(encoding="utf-8")
-    shipping = choice.SETTINGS["the same, own outputs, margins -6 and -3"]
+    shipping = choice.SETTINGS["the same, own outputs, margins -6 and -3, warm-up"]
     assert hparams(*shipping) == hparams("madod")
     assert hparams(*choice.SETTINGS["ERM, mean weights"]) == hparams("erm")
     for row in rows:
