@@ -143,6 +143,8 @@ SETTINGS = {
     "small network: ERM": on_cpu("erm", {"lr": 3e-4, "batch": 8}),
     "small network: ERM, batch 24": on_cpu("erm", {"lr": 3e-4, "batch": 24}),
     "small network: MADOD": on_cpu("madod", RESTYLED | BRIEF),
+    "small network: MADOD, 3 shots": on_cpu("madod", RESTYLED | BRIEF | {"shots": 3}),
+    "small network: MADOD, 3 shots, weight 10": on_cpu("madod", RESTYLED | BRIEF | {"shots": 3, "all_class": 10.0}),
     "small network: MADOD, 4 shots, without restylings": on_cpu(
         "madod", PLAIN | BRIEF | {"shots": 4, "invariance": 0.0, "outer_invariance": 0.0}
     ),
