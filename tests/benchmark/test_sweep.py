@@ -23,7 +23,7 @@ import madod
 from madod.benchmark import work
 from madod.benchmark.claim import BEAT, LOCK, STALE, Claim, claimed, heartbeat, held
 from madod.benchmark.jobs import Job, expand
-from madod.benchmark.local import THREADS, Local, prepare
+from madod.benchmark.local import THREADS, Local, perform_with_log, prepare
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.record import RunRecord, read_record
 from madod.benchmark.state import FAILURE, fail, finished, state
@@ -302,6 +302,52 @@ def test_what_another_sweep_finishes_is_not_done_again(tmp_path, monkeypatch):
 
     tally = Sweep(jobs, tmp_path, engine).go(other)
     assert (tally.done, engine.begun) == (1, [jobs[0].folder])
+
+
+def test_a_folder_where_nothing_can_be_written_does_not_stop_the_others(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("madod.benchmark.sweep.fail", refused)
+    one, two = (job.folder for job in jobs_of(tmp_path))
+    tally = Sweep(jobs_of(tmp_path), tmp_path, Fake(tmp_path, {one: ["lost"] * 2})).go(lambda tally: None)
+    assert (tally.done, tally.failed) == (1, {one: "it broke"})
+    (tmp_path / "runs").write_text("no folder")
+    end = perform_with_log(jobs_of(tmp_path)[1], Places(tmp_path / "runs", tmp_path / "cache"))
+    assert end[:2] == (two, "failed")
+    assert "runs" in end.reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "printed", "stays"),
+    [("done", "", False), ("done", "by a library\n", True), ("busy", "", True)],
+)
+def test_an_empty_log_goes_with_its_run_and_nobody_elses(tmp_path, monkeypatch, outcome, printed, stays):
+    def perform(job, places):
+        print(printed, end="", flush=True)
+        return Ended(job.folder, outcome)
+
+    job = jobs_of(tmp_path)[0]
+    with (tmp_path / "streams").open("w") as stream:
+        monkeypatch.setattr("madod.benchmark.work.perform", perform)
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        end = perform_with_log(job, Places(tmp_path, tmp_path))
+    assert end == Ended(job.folder, outcome)
+    assert (tmp_path / job.folder / "log.txt").exists() == stays
+
+
+def test_a_run_is_done_though_another_sweep_took_its_log(tmp_path, monkeypatch):
+    def perform(job, places):
+        (places.runs / job.folder / "log.txt").unlink()
+        return Ended(job.folder, "done")
+
+    with (tmp_path / "streams").open("w") as stream:
+        monkeypatch.setattr("madod.benchmark.work.perform", perform)
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        end = perform_with_log(jobs_of(tmp_path)[0], Places(tmp_path, tmp_path))
+    assert end.outcome == "done"
 
 
 def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, monkeypatch):

@@ -135,32 +135,31 @@ def serve(pipe: "Connection[Any, Any]", places: Places, gpu: str | None) -> None
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    from madod.benchmark.work import unwritten
-
     while True:
         try:
             job: Job = pipe.recv()
         except EOFError:
             return
-        try:
-            end = perform_with_log(job, places)
-        except OSError as error:
-            end = unwritten(job, error)
-        pipe.send(end)
+        pipe.send(perform_with_log(job, places))
 
 
 def perform_with_log(job: "Job", places: Places) -> Ended:
     """Do a run; what libraries write meanwhile goes into its log."""
-    from madod.benchmark.work import LOG, perform
+    from madod.benchmark.work import LOG, perform, unwritten
 
     log = places.runs / job.folder / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("ab") as file:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(file.fileno(), stream.fileno())
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("ab") as file:
+            for stream in (sys.stdout, sys.stderr):
+                os.dup2(file.fileno(), stream.fileno())
+    except OSError as error:
+        return unwritten(job, error)
     end = perform(job, places)
-    if not log.stat().st_size:
-        log.unlink()
+    if end.outcome != "busy":  # else it is the log of whoever holds the run
+        with suppress(OSError):  # how the run ended does not hang on it
+            if not log.stat().st_size:
+                log.unlink()
     return end
 
 
