@@ -90,6 +90,17 @@ def test_what_is_done_of_a_check_is_not_awaited(working, tmp_path):
     assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
 
 
+def test_a_check_that_is_killed_while_it_tries_a_fold_again_keeps_the_others(working, tmp_path):
+    working(failing=("chalk",))
+    with pytest.raises(KeyboardInterrupt):
+        checked(SPEC, Digits(), "full", tmp_path, interrupted)
+    assert [spec.test_domain for spec in awaited(SPEC, Digits(), "full", tmp_path)] == ["chalk"]
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 class Repainted(Digits):
     """Digits with one picture inverted, which is held out of training on all domains."""
 

@@ -95,7 +95,7 @@ def checked(
         except InputError as error:
             log.warning("%s could not be held out for the check: %s", plan.test_domain, error)
             folds.append(failed(str(plan.test_domain), str(error)))
-        write_json(out / CHECKED, {"runs": list(plans)[:k], "folds": [asdict(fold) for fold in folds]})
+    write_json(out / CHECKED, {"runs": list(plans), "folds": [asdict(fold) for fold in folds]})
     _drop_runs(out)
     return folds
 
