@@ -23,6 +23,7 @@ FILE = Path(__file__).parent / "lasting.json"
 NETWORKS = {
     "small_cnn": 32, "wrn_16_2": 32, "efficientnet_lite0": 64, "resnet18": 64, "resnet50": 64, "resnet50_v1": 64,
 }  # fmt: skip
+SHELL = "small_cnn"
 NORMS = ("group", "frozen")
 CLASSES, DOMAINS = 3, 2
 
@@ -58,18 +59,22 @@ def names(net: nn.Module) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def answers(backbone: str, norm: Any) -> list[list[float]]:
-    """Return the logits of two made-up pictures by a network with made-up weights."""
-    net = tuned(build(backbone, channels=3, classes=CLASSES, seed=0, norm=norm)).double()  # threads then make no odds
-    side = NETWORKS[backbone]
+def answers(net: nn.Module, side: int) -> dict[str, list[Any]]:
+    """Return what a network with made-up weights says of two made-up pictures."""
+    net = tuned(net).double()  # threads then make no odds
     with torch.no_grad():
-        logits: list[list[float]] = net(0.5 + 0.5 * waves(2, 3, side, side, pace=0.013)).logits.tolist()
-    return logits
+        said = net(0.5 + 0.5 * waves(2, 3, side, side, pace=0.013))
+    return {"logits": said.logits.tolist()} | ({} if said.own is None else {"own": said.own.tolist()})
+
+
+def bare(backbone: str, norm: Any) -> nn.Module:
+    """Return a network as most methods ship it."""
+    return build(backbone, channels=3, classes=CLASSES, seed=0, norm=norm)
 
 
 def shell(algorithm: str) -> nn.Module:
     """Return the network that a method's models hold."""
-    make = partial(build, "small_cnn", channels=3, classes=CLASSES, seed=0)
+    make = partial(build, SHELL, channels=3, classes=CLASSES, seed=0)
     return ALGORITHMS[algorithm].shell(Setting(make, DOMAINS, no_translate, NONE, 0))
 
 
@@ -97,14 +102,13 @@ def made() -> dict[str, Any]:
         "card": sorted(field.name for field in fields(Card)),
         "gallery": sorted(Gallery._fields),
         "networks": {
-            f"{name}, {norm}": {
-                "names": names(build(name, channels=3, classes=CLASSES, seed=0, norm=norm)),
-                "logits": answers(name, norm),
-            }
-            for name in NETWORKS
+            f"{name}, {norm}": {"names": names(bare(name, norm)), **answers(bare(name, norm), side)}
+            for name, side in NETWORKS.items()
             for norm in NORMS
         },
-        "algorithms": {name: names(shell(name)) for name in sorted(ALGORITHMS)},
+        "algorithms": {
+            name: {"names": names(shell(name)), **answers(shell(name), NETWORKS[SHELL])} for name in sorted(ALGORITHMS)
+        },
         "detectors": {name: learned(name) for name in sorted(DETECTORS)},
     }
 

@@ -13,11 +13,11 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.detectors.base import DETECTORS
-from madod.models.backbones import BACKBONES, build
+from madod.models.backbones import BACKBONES
 from madod.predict import Card
 from madod.predict.gallery import Gallery
 
-from .lasting import CLASSES, FILE, NORMS, answers, learned, names, outputs, shell
+from .lasting import FILE, NETWORKS, NORMS, SHELL, answers, bare, learned, names, outputs, shell
 
 LASTING = json.loads(FILE.read_text(encoding="utf-8"))
 
@@ -32,13 +32,20 @@ def test_what_files_hold_keeps_its_names_and_all_else_may_be_missing():
 @pytest.mark.parametrize("key", LASTING["networks"])
 def test_a_network_keeps_its_weights_and_what_they_mean(key):
     backbone, norm = key.split(", ")
-    assert names(build(backbone, channels=3, classes=CLASSES, seed=0, norm=norm)) == LASTING["networks"][key]["names"]
-    np.testing.assert_allclose(answers(backbone, norm), LASTING["networks"][key]["logits"], rtol=1e-6, atol=1e-6)
+    assert_the_same(bare(backbone, norm), NETWORKS[backbone], LASTING["networks"][key])
 
 
 @pytest.mark.parametrize("algorithm", LASTING["algorithms"])
-def test_a_method_keeps_the_names_of_its_weights(algorithm):
-    assert names(shell(algorithm)) == LASTING["algorithms"][algorithm]
+def test_a_method_keeps_its_weights_and_what_its_network_makes_of_them(algorithm):
+    assert_the_same(shell(algorithm), NETWORKS[SHELL], LASTING["algorithms"][algorithm])
+
+
+def assert_the_same(net, side, kept):
+    assert names(net) == kept["names"]
+    said = answers(net, side)
+    assert said.keys() == kept.keys() - {"names"}
+    for part in said:
+        np.testing.assert_allclose(said[part], kept[part], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("detector", LASTING["detectors"])
