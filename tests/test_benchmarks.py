@@ -292,3 +292,9 @@ def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):
     assert job.left == list(choice.SETTINGS)[1:]
     for other in (job._replace(repeat=1), job._replace(seed=1), job._replace(average=0.0)):
         assert other.left == list(choice.SETTINGS)
+
+
+def test_what_is_said_of_madod_and_erm_on_pacs_is_made_from_the_records(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    home = FOLDER.parent / "results" / "pacs" / "main"
+    assert program("pacs_numbers").report(home) == (home / "numbers.md").read_text(encoding="utf-8")
