@@ -266,6 +266,7 @@ def test_the_plans_of_pacs_run_what_was_chosen():
     declared = json.loads((home / "results" / "pacs" / "main" / "detector.json").read_text(encoding="utf-8"))
     for file, methods, unseen, hidden in (
         ("pacs", set(declared), choice.DOMAINS, choice.HIDDEN),
+        ("confirm", {"erm", "madod"}, choice.DOMAINS, choice.HIDDEN),
         ("ablation", {"madod"}, choice.DOMAINS, ["person"]),
         ("cell", {"madod"}, ["photo"], ["person"]),
         ("tsne", {"madod"}, ["photo"], ["person"]),
