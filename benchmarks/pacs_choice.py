@@ -14,6 +14,8 @@ DATA holds PACS and `weights/resnet50_imagenet_v1.safetensors`. What is in OUT i
 some by name, `--average 0` ships the last weights instead of the mean of the last half of the steps, `--seed 1` does
 all with other random numbers, and `--repeat 1` once more with the same, to see what chance does on a GPU. `--network
 efficientnet_lite0 --device cpu` does it with what `madod train` takes on a CPU: 96 px, no G, few and small steps.
+`--keep FOLDER` leaves what the networks make of every fold there, for other programs to look at; its unknown classes
+have the labels -1 (the animal), -2 (guitar), -3 (house) and -4 (person).
 """
 
 import argparse
@@ -88,6 +90,7 @@ def on_cpu(algorithm: str, given: dict[str, Any]) -> Trial:
 SETTINGS = {
     "ERM, 600 steps": Trial("erm", 600, {}),
     "ERM, 1200 steps": Trial("erm", 1200, {}),
+    "ERM, 200 steps": Trial("erm", 200, {}),
     "MADOD, lr 5e-5": Trial("madod", 300, {"lr": 5e-5}),
     "+ outer R_GI 1": Trial("madod", 300, STEADY),
     "+ outer R_GI 1, margin 0.01": Trial("madod", 300, STEADY | {"margin": 0.01}),
@@ -171,6 +174,7 @@ class Job(NamedTuple):
     device: str
     compiled: bool = False
     network: Network = LARGE
+    keep: Path | None = None
 
     @property
     def file(self) -> Path:
@@ -182,6 +186,11 @@ class Job(NamedTuple):
         """The settings that have not been trained yet."""
         done = {row["setting"] for row in rows_of(self.file) if self.facts.items() <= row.items()}
         return [name for name in self.settings if name not in done]
+
+    def kept(self, setting: str, held: str) -> Path | None:
+        """Where a fold's outputs are left, if they are."""
+        name = f"{'-'.join(self.pair)}-{held}-{self.seed}.safetensors"
+        return self.keep / setting / name if self.keep else None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -247,7 +256,7 @@ def work(job: Job) -> None:
         cost = {"seconds": round(time.perf_counter() - start, 1), "commit": versions(device).get("commit")}
         rows = [
             {"setting": name, **job.facts, "held": held, "unseen": unseen, "unknown": unknown}
-            | measured(net, folds[held], unknown) | judged | cost
+            | measured(net, folds[held], unknown, job.kept(name, held)) | judged | cost
             for held, unseen in (others, others[::-1])
         ]  # fmt: skip
         write_json(job.file, [*rows_of(job.file), *rows])
@@ -274,22 +283,28 @@ def trained(
     return learner, rng
 
 
-def measured(net: Any, fold: Any, unknown: str) -> Row:
+def measured(net: Any, fold: Any, unknown: str, keep: Path | None) -> Row:
     """Return accuracy on the held and on the source domains, and what every detector makes of each unknown class."""
     from madod.evaluation.evaluate import evaluate
     from madod.evaluation.metrics import aupr, auroc, base_rate
+    from madod.evaluation.outputs import save_outputs
 
     found = evaluate(net, fold, DETECTORS)
-    known, units = (fold.target.y >= 0).cpu(), fold.target.u.cpu()
+    y, units = found.stored.y["target"].clone(), fold.target.u.cpu()
+    known = y >= 0
     by_class: dict[str, Row] = {}
-    for name in (unknown, *HIDDEN):
+    for code, name in enumerate((unknown, *HIDDEN), 1):
         strange = units == fold.target.units.index(name)
+        y[strange] = -code
         seen = known | strange
         numbers: Row = {
             detector: {"auroc": auroc(scores[seen], strange[seen]), "aupr": aupr(scores[seen], strange[seen])}
             for detector, scores in found.scores.items()
         }
         by_class[name] = rounded(numbers | {"base_rate": base_rate(strange[seen])})
+    if keep is not None:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        save_outputs(keep, found.stored._replace(y=found.stored.y | {"target": y}))
     right = rounded({key: found.metrics[key] for key in ("accuracy", "val_accuracy")})
     return right | by_class.pop(unknown) | {"others": by_class}
 
@@ -432,9 +447,11 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="compile G and method, however few their steps")
     parser.add_argument("--workers", type=int, default=6)
     parser.add_argument("--settings", nargs="*", default=list(SETTINGS), choices=list(SETTINGS), metavar="NAME")
+    parser.add_argument("--sources", nargs="+", default=DOMAINS, choices=DOMAINS, help="train on pairs of these alone")
     parser.add_argument("--average", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeat", type=int, default=0)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave features and logits of every fold there")
     parser.add_argument("--declare", type=Path, metavar="FILE", help="write what the folds of each cell speak for")
     how = parser.parse_args()
     how.out.mkdir(parents=True, exist_ok=True)
@@ -444,8 +461,8 @@ def main() -> None:
         if not names:
             parser.error(f"these settings are not for {how.network}: name their --network")
         training = names, how.average, how.seed, how.repeat
-        where = how.root, how.out, how.cache, how.device, how.compiled, network
-        jobs = [Job(pair, *training, *where) for pair in PAIRS]
+        where = how.root, how.out, how.cache, how.device, how.compiled, network, how.keep
+        jobs = [Job(pair, *training, *where) for pair in PAIRS if {*pair} <= {*how.sources}]
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
             pool.map(work, jobs, chunksize=1)
     rows = [row for pair in PAIRS for row in rows_of(how.out / f"{'-'.join(pair)}.json")]
