@@ -23,14 +23,15 @@ from torch import Tensor
 from madod.detectors.base import DETECTORS, Detector
 from madod.detectors.ddu import DDU
 from madod.detectors.gaussian import centred, class_means, scatter, within_scatter
-from madod.detectors.neighbours import unit
 from madod.detectors.shrinkage import add_ridge, oas, oas_intensity
+from madod.detectors.sphere import on_sphere
 from madod.evaluation.evaluate import fit_of
 from madod.evaluation.metrics import auroc
 from madod.evaluation.outputs import Stored, load_outputs
 from pacs_choice import HIDDEN, heading, line
 
 UNKNOWN = ("animal", *HIDDEN)
+OF_LENGTH_1 = ("shrinkage (default)", "rho 0.03", "rho 0.1", "rho 0.3", "rho 0.5", "mahalanobis", "vim")
 GROUPS = (0, 10, 50, 200)
 """Where groups of a class's directions begin, those with most variance first; the last group has all that are left."""
 
@@ -56,12 +57,6 @@ def towards(covariance: Tensor, degrees: int, *, pooled: Tensor, share: float) -
     return oas((1 - share) * covariance + share * pooled, degrees)
 
 
-def on_sphere(stored: Stored) -> Stored:
-    """Return the same with features of length 1."""
-    outputs = {part: found._replace(features=unit(found.features)) for part, found in stored.outputs.items()}
-    return stored._replace(outputs=outputs)
-
-
 class Measured(NamedTuple):
     """A way of scoring, the held-out log-density of a Gaussian one, and the AUROC of each unknown class."""
 
@@ -84,12 +79,15 @@ def ways(stored: Stored) -> Iterator[tuple[str, Detector]]:
 
 
 def measured(stored: Stored) -> Iterator[Measured]:
-    """Measure every way; the default on the sphere too, and the length of features by itself."""
+    """Measure every way; some of features of length 1 too, and that length by itself."""
     for name, detector in ways(stored):
         yield _measured(name, detector, stored)
-    yield _measured("shrinkage, features of length 1", DDU(), on_sphere(stored))._replace(density=None)
     lengths = stored.outputs["target"].features.norm(dim=1)
-    yield Measured("- length of the features", None, by_class(-lengths, stored.y["target"]))
+    yield Measured("minus the length of features", None, by_class(-lengths, stored.y["target"]))
+    sphere = stored._replace(outputs={part: on_sphere(found) for part, found in stored.outputs.items()})
+    for name, detector in ways(sphere):
+        if name in OF_LENGTH_1:
+            yield _measured(f"{name}, features of length 1", detector, sphere)
 
 
 def _measured(name: str, detector: Detector, stored: Stored) -> Measured:

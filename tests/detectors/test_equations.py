@@ -1,4 +1,5 @@
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from madod.detectors import gaussian, neighbours, relation
 from madod.detectors.ash import ASH
 from madod.detectors.base import Fit
 from madod.detectors.ddu import DDU
+from madod.detectors.ddu_unit import UnitDDU
 from madod.detectors.dice import DICE
 from madod.detectors.energy import Energy
 from madod.detectors.fdbd import FDBD
@@ -20,6 +22,7 @@ from madod.detectors.grad_norm import GradNorm
 from madod.detectors.kl_matching import KLMatching
 from madod.detectors.knn import KNN
 from madod.detectors.mahalanobis import Mahalanobis
+from madod.detectors.mahalanobis_unit import UnitMahalanobis
 from madod.detectors.max_logit import MaxLogit
 from madod.detectors.msp import MSP
 from madod.detectors.nnguide import NNGuide
@@ -122,6 +125,18 @@ def test_ddu_is_a_mixture_of_shrunk_gaussians(images):
     groups = [fit.train.features.numpy()[fit.y == k] for k in range(CLASSES)]
     expected = densities(queries, [group.mean(0) for group in groups], [shrunk(group) for group in groups])
     close(DDU().fit(fit).score(queries), expected)
+
+
+def test_ddu_shrinks_by_at_least_what_it_is_told(fit, queries):
+    groups = [fit.train.features.numpy()[fit.y == k] for k in range(CLASSES)]
+    expected = densities(queries, [group.mean(0) for group in groups], [mixed(group, 0.9) for group in groups])
+    close(DDU(least=0.9).fit(fit).score(queries), expected)
+    assert torch.equal(DDU(least=1e-9).fit(fit).score(queries), DDU().fit(fit).score(queries))
+
+
+def mixed(group: np.ndarray, rho: float) -> np.ndarray:
+    covariance = np.cov(group.T)
+    return (1 - rho) * covariance + rho * np.trace(covariance) / len(covariance) * np.eye(len(covariance))
 
 
 @pytest.mark.parametrize("ridge", [0.1, 3.0])
@@ -348,6 +363,22 @@ def test_mahalanobis_shrinks_where_only_rounding_makes_the_covariance_definite(f
     definite = oas(torch.from_numpy(covariance), 60 - CLASSES).numpy()
     expected = [min(mahalanobis(z, mean, definite) for mean in means) for z in queries.features.numpy()]
     close(Mahalanobis().fit(fit).score(queries), expected)
+
+
+@pytest.mark.parametrize(
+    ("bare", "on_sphere"),
+    [(DDU, partial(UnitDDU, least=0)), (partial(DDU, least=0.7), partial(UnitDDU, least=0.7)),
+     (Mahalanobis, UnitMahalanobis)],
+)  # fmt: skip
+def test_unit_detectors_see_directions_alone(fit, queries, bare, on_sphere):
+    def shortened(outputs):
+        lengths = np.linalg.norm(outputs.features.numpy(), axis=1, keepdims=True)
+        return outputs._replace(features=outputs.features / torch.from_numpy(lengths))
+
+    expected = bare().fit(fit._replace(train=shortened(fit.train))).score(shortened(queries))
+    found = on_sphere().fit(fit).score(queries._replace(features=7 * queries.features))
+    close(found, expected.numpy())
+    assert not np.allclose(bare().fit(fit).score(queries), expected)
 
 
 def test_rmds(fit, queries):

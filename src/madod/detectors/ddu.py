@@ -20,15 +20,16 @@ class DDU(Detector):
     S_k is the class's own unbiased covariance, shrunk to a scaled identity with the oracle-approximating intensity
     [Chen et al. 2010, eq. 23; n = images of the class - 1], so that it is definite with fewer images than features and
     depends on source features alone. A class without two different images borrows the pooled within-class covariance.
-    A `ridge` replaces the shrinkage by S_k + ridge I; 0.1 is the authors' released value.
+    `least` is the least intensity. A `ridge` replaces it all by S_k + ridge I; 0.1 is the authors' released value.
     """
 
     heavy = True
     mean_: Tensor
     factor_: Tensor
 
-    def __init__(self, *, ridge: float | None = None) -> None:
+    def __init__(self, *, ridge: float | None = None, least: float = 0.0) -> None:
         self.ridge = ridge
+        self.least = least
 
     def fit(self, fit: Fit) -> Self:
         """Learn mu_k (k, f) and the Cholesky factor of S_k (k, f, f) of every class that has images."""
@@ -54,7 +55,7 @@ class DDU(Detector):
         return -torch.stack(densities).logsumexp(0)
 
     def _cholesky(self, covariance: Tensor, degrees: int) -> Tensor:
-        definite = oas(covariance, degrees) if self.ridge is None else add_ridge(covariance, self.ridge)
+        definite = oas(covariance, degrees, self.least) if self.ridge is None else add_ridge(covariance, self.ridge)
         factor, failed = torch.linalg.cholesky_ex(definite)
         if failed:
             raise InputError(

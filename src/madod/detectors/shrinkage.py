@@ -16,9 +16,12 @@ def oas_intensity(covariance: Tensor, degrees: int) -> float:
     return min(1.0, ((1 - 2 / p) * square + trace**2) / spread) if spread > 0 else 1.0
 
 
-def oas(covariance: Tensor, degrees: int) -> Tensor:
-    """(1 - rho) S + rho (tr S / p) I: S shrunk to a scaled identity, definite unless S = 0 [Chen et al. 2010]."""
-    rho = oas_intensity(covariance, degrees)
+def oas(covariance: Tensor, degrees: int, least: float = 0.0) -> Tensor:
+    """(1 - rho) S + rho (tr S / p) I: S shrunk to a scaled identity, definite unless S = 0 [Chen et al. 2010].
+
+    rho is the oracle-approximating intensity, or `least` where that is more.
+    """
+    rho = max(least, oas_intensity(covariance, degrees))
     return add_ridge(covariance * (1 - rho), rho * float(covariance.trace()) / len(covariance))
 
 
