@@ -4,7 +4,8 @@
 
 On a GPU: ResNet-50 at 224 px, 4 tasks of 5 classes x 5 shots (support, query) and 5 pseudo-unknowns, a fresh style from
 a full-size G for every support image, drawing and augmenting images included. Without one, ResNet-18 at 64 px, where
-only the ratios mean anything. Images are random: no stage looks at what they show.
+only ratios mean anything: how many times as fast every way is as the first one. Images are random: no stage looks at
+what they show.
 """
 
 import argparse
@@ -29,10 +30,13 @@ from madod.translation.translate import Translate
 
 WAYS = {
     "float32": PLAIN,
+    "float32, channels last": Compute(channels_last=True),
     "bfloat16": Compute("bfloat16"),
     "bfloat16, channels last": Compute("bfloat16", channels_last=True),
     "bfloat16, channels last, compiled": Compute("bfloat16", channels_last=True, compiled=True),
 }
+ON_GPU = ("float32", "bfloat16", "bfloat16, channels last", "bfloat16, channels last, compiled")
+ON_CPU = ("float32", "float32, channels last")
 
 
 def images(device: torch.device, size: int, each: int) -> Pool:
@@ -109,6 +113,19 @@ def floor(device: torch.device) -> dict[str, float]:
     return {"bfloat16 TFLOP/s": 2 * 8192**3 / product / 1e12, "GB/s": 2 * 2**30 / copy / 1e9}
 
 
+def ratios(table: dict[str, dict[str, float]]) -> str:
+    """Return how many times as fast every way is as the first, stage by stage, as Markdown."""
+    rows = {name: row for name, row in table.items() if name in WAYS}
+    first = next(iter(rows.values()))
+    stages = [stage for stage in first if not stage.endswith("GiB")]
+    lines = ["| times as fast as the first | " + " | ".join(stages) + " |", "|---" * (len(stages) + 1) + "|"]
+    for name, row in rows.items():
+        found = [row[stage] / first[stage] for stage in stages]
+        gains = [1 / ratio if stage.endswith(", s") else ratio for stage, ratio in zip(stages, found, strict=True)]
+        lines.append(f"| {name} | " + " | ".join(f"{gain:.2f}" for gain in gains) + " |")
+    return "\n".join(lines)
+
+
 def measure(device: torch.device, out: Path | None, ways: list[str], only: list[str]) -> dict[str, dict[str, float]]:
     """Time stages, all of them or those whose names begin so, in every way; write the table as it grows."""
     cuda = device.type == "cuda"
@@ -144,5 +161,5 @@ if __name__ == "__main__":
     parser.add_argument("--ways", nargs="*", default=None, choices=list(WAYS))
     parser.add_argument("--stages", nargs="+", default=[""], help="beginnings of their names, such as MEDIC")
     how = parser.parse_args()
-    usable = list(WAYS) if how.device.startswith("cuda") else ["float32"]
-    measure(torch.device(how.device), how.out, how.ways or usable, how.stages)
+    usable = ON_GPU if how.device.startswith("cuda") else ON_CPU
+    print(ratios(measure(torch.device(how.device), how.out, how.ways or list(usable), how.stages)))

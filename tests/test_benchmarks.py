@@ -18,7 +18,12 @@ from madod.benchmark.words import load_plan
 from madod.data.augment import NONE
 from madod.data.base import DATASETS
 from madod.data.images import read_image
+from madod.detectors.ddu import DDU
+from madod.detectors.gaussian import squared_distances
+from madod.evaluation.evaluate import fit_of
+from madod.evaluation.outputs import Stored, save_outputs
 from madod.fitting import choose as choosing
+from madod.models.classifier import Outputs
 from madod.report.frame import load_records
 from madod.report.measured import measured
 
@@ -299,3 +304,48 @@ def test_what_is_said_of_madod_and_erm_on_pacs_is_made_from_the_records(monkeypa
     monkeypatch.syspath_prepend(str(FOLDER))
     home = FOLDER.parent / "results" / "pacs" / "main"
     assert program("pacs_numbers").report(home) == (home / "numbers.md").read_text(encoding="utf-8")
+
+
+def features(images: int, seed: int, *, unknown: bool = False) -> tuple[Outputs, torch.Tensor]:
+    """Correlated features of three classes, each about a mean of its own, and labels; some unknown, of four kinds."""
+    rng = torch.Generator().manual_seed(seed)
+    y = torch.arange(images) % (7 if unknown else 3)
+    mix = torch.randn(16, 16, generator=torch.Generator().manual_seed(9))
+    z = torch.randn(images, 16, generator=rng) @ mix + 5 * torch.eye(7, 16)[y]
+    return Outputs(z, z[:, :3]), torch.where(y < 3, y, 2 - y)
+
+
+def test_groups_of_directions_add_up_to_the_distance_that_ddu_sees(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    spectrum = program("pacs_spectrum")
+    monkeypatch.setattr(spectrum, "GROUPS", (0, 2, 5, 10))
+    parts = {"source": features(60, 0), "val": features(20, 1), "target": features(70, 2, unknown=True)}
+    stored = Stored({n: p[0] for n, p in parts.items()}, {n: p[1] for n, p in parts.items()}, torch.eye(3, 16),
+                    torch.zeros(3))  # fmt: skip
+    found = spectrum.shares(stored, None)
+    detector = DDU().fit(fit_of(stored))
+    near = torch.stack(
+        [
+            squared_distances(stored.outputs["val"].features, mean, factor)
+            for mean, factor in zip(detector.mean_, detector.factor_, strict=True)
+        ]
+    ).amin(0)
+    assert sum(found["held-out"]) == pytest.approx(float(near.mean()))
+    by_name = {one.name: one for one in spectrum.measured(stored)}
+    assert by_name["rho 1"].density < by_name["shrinkage (default)"].density
+    assert by_name["100% of W, then shrinkage"].auroc.keys() == {"animal", "guitar", "house", "person"}
+    save_outputs(tmp_path / "a setting" / "fold.safetensors", stored)
+    assert "### a setting: 1 folds, 16 features" in spectrum.report(tmp_path / "a setting")
+
+
+def test_ratios_of_speed_are_above_one_where_it_is_faster():
+    speed = program("speed")
+    table = {
+        "peak": {"GB/s": 1.0},
+        "float32": {"ERM step, s": 2.0, "G, images/s": 10.0, "G, GiB": 1.0},
+        "bfloat16": {"ERM step, s": 0.5, "G, images/s": 30.0, "G, GiB": 2.0},
+    }
+    *_, first, second = speed.ratios(table).splitlines()
+    assert first == "| float32 | 1.00 | 1.00 |"
+    assert second == "| bfloat16 | 4.00 | 3.00 |"
+    assert {*speed.ON_GPU, *speed.ON_CPU} == {*speed.WAYS}
