@@ -189,7 +189,7 @@ class Job(NamedTuple):
 
     def kept(self, setting: str, held: str) -> Path | None:
         """Where a fold's outputs are left, if they are."""
-        name = f"{'-'.join(self.pair)}-{held}-{self.seed}.safetensors"
+        name = f"{'-'.join(self.pair)}-{held}-{self.average:g}-{self.seed}-{self.repeat}.safetensors"
         return self.keep / setting / name if self.keep else None
 
     @property
@@ -463,6 +463,8 @@ def main() -> None:
         training = names, how.average, how.seed, how.repeat
         where = how.root, how.out, how.cache, how.device, how.compiled, network, how.keep
         jobs = [Job(pair, *training, *where) for pair in PAIRS if {*pair} <= {*how.sources}]
+        if how.keep and any(len(job.left) < len(names) for job in jobs):
+            parser.error(f"{how.out} has rows of these settings, which are not trained again: name an empty --out")
         with multiprocessing.get_context("spawn").Pool(how.workers) as pool:
             pool.map(work, jobs, chunksize=1)
     rows = [row for pair in PAIRS for row in rows_of(how.out / f"{'-'.join(pair)}.json")]

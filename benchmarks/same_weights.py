@@ -58,7 +58,8 @@ def main() -> None:
     whole = split(dataset, test_domain=spec.test_domain, ood_classes=spec.ood_classes, split_seed=spec.split_seed)
     parts = Split(*(part.to(device) for part in whole))
     net = madod.load(how.run).to(device).net
-    assert isinstance(net, Classifier)
+    if not isinstance(net, Classifier):
+        parser.error(f"{spec.algorithm} ships several networks: take a run of a method with one")
     print(table(*(answered(net, parts, precision) for precision in ("float32", "bfloat16"))))
 
 

@@ -3,6 +3,9 @@
 import importlib.util
 import json
 import random
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -336,6 +339,20 @@ def test_groups_of_directions_add_up_to_the_distance_that_ddu_sees(monkeypatch, 
     assert by_name["100% of W, then shrinkage"].auroc.keys() == {"animal", "guitar", "house", "person"}
     save_outputs(tmp_path / "a setting" / "fold.safetensors", stored)
     assert "### a setting: 1 folds, 16 features" in spectrum.report(tmp_path / "a setting")
+
+
+def test_the_same_weights_answer_alike_in_both_precisions(tmp_path):
+    run = ["train", "digits", "--algorithm", "erm", "--steps", "30", "--test-domain", "neon", "--ood-class", "4"]
+    subprocess.run([sys.executable, "-m", "madod", *run, "--out", tmp_path / "run"], check=True, capture_output=True)
+    words = [sys.executable, FOLDER / "same_weights.py", tmp_path / "run"]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    rows = dict(re.findall(r"^\| (.+?) \| .+ \| (.+) \|$", said, re.MULTILINE))
+    assert abs(float(rows["accuracy"])) < 1
+    assert abs(float(rows["ddu: AUROC"])) < 1
+    assert float(re.search(r"^([\d.]+) % of 447 images", said, re.MULTILINE)[1]) > 98
+    assert any(
+        float(change) for name, change in rows.items() if ":" in name and "UR" in name
+    )  # it did compute otherwise
 
 
 def test_ratios_of_speed_are_above_one_where_it_is_faster():

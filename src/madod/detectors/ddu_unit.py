@@ -14,9 +14,9 @@ from madod.models.classifier import Outputs
 class UnitDDU(DDU):
     """-log sum_k N(z / ||z||; mu_k, S_k): DDU by the direction of features alone [ours, after Mueller & Hein 2025].
 
-    How long features are tells how sure a network is and what domain it sees, which Gaussians of known classes in known
-    domains take for strange. An unseen domain also moves features along directions in which those hardly vary, so the
-    shrinkage has an intensity of at least 0.1 [ours, chosen on folds inside the sources of PACS: results/pacs/ddu].
+    Unknown images have short features, which are not far from anything, however strange their direction. An unseen
+    domain also moves features along directions in which those hardly vary, so that the shrinkage has an intensity of
+    at least 0.1, chosen on folds inside the sources of PACS (results/pacs/ddu).
     """
 
     def __init__(self, *, least: float = 0.1) -> None:

@@ -11,5 +11,5 @@ def on_sphere(outputs: Outputs) -> Outputs:
 
 
 def fit_on_sphere(fit: Fit) -> Fit:
-    """Return the same for all that a detector may look at; the head stays what it is."""
-    return fit._replace(train=on_sphere(fit.train), val=on_sphere(fit.val))
+    """Return the same with the features of training images so."""
+    return fit._replace(train=on_sphere(fit.train))
