@@ -3,7 +3,7 @@
     python benchmarks/pacs_choice.py --root DATA --out ROWS --keep FOLDS --settings NAME ...
     python benchmarks/pacs_spectrum.py FOLDS
 
-FOLDS holds what networks make of folds inside the sources: their training images, held-out images of the same domains,
+FOLDS holds what networks make of the folds of PACS: their training images, held-out images of the same domains,
 and the images of a domain that was left out, of which four classes are unknown. Printed for each setting, in the mean
 over its folds: for every way of making covariances definite, and for other scores of the same features, the log-density
 of held-out images (higher is better) and the AUROC of the unknown classes in the domain that was left out; then how the

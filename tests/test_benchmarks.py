@@ -299,8 +299,11 @@ def test_a_training_of_the_choice_is_left_until_its_rows_are_there(tmp_path):
     assert job.left == list(choice.SETTINGS)
     job.file.write_text(json.dumps([{"setting": "ERM, 600 steps", **job.facts}]))
     assert job.left == list(choice.SETTINGS)[1:]
-    for other in (job._replace(repeat=1), job._replace(seed=1), job._replace(average=0.0)):
-        assert other.left == list(choice.SETTINGS)
+    kept = job._replace(keep=tmp_path)
+    for fact in ({"repeat": 1}, {"seed": 1}, {"average": 0.0}):
+        assert job._replace(**fact).left == list(choice.SETTINGS)
+        assert kept._replace(**fact).kept("ERM, 600 steps", "sketch") != kept.kept("ERM, 600 steps", "sketch")
+    assert job.kept("ERM, 600 steps", "sketch") is None
 
 
 def test_what_is_said_of_madod_and_erm_on_pacs_is_made_from_the_records(monkeypatch):

@@ -16,7 +16,7 @@ class UnitDDU(DDU):
 
     Unknown images have short features, which are not far from anything, however strange their direction. An unseen
     domain also moves features along directions in which those hardly vary, so that the shrinkage has an intensity of
-    at least 0.1, chosen on folds inside the sources of PACS (results/pacs/ddu).
+    at least 0.1, chosen on folds of PACS (results/pacs/ddu).
     """
 
     def __init__(self, *, least: float = 0.1) -> None:
