@@ -24,7 +24,7 @@ def whole(path: Path) -> Iterator[Path]:
     part = path.with_name(f"{path.name}.part")  # one name, so that what a killed process left is overwritten
     try:
         yield part
-        with part.open("rb") as file:
+        with part.open("r+b") as file:  # Windows flushes no file that is open for reading alone
             os.fsync(file.fileno())
         part.replace(path)
     except OSError as error:

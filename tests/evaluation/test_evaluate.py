@@ -41,7 +41,7 @@ def test_stored_outputs_give_the_same_numbers_for_every_detector(parts, net, tmp
     assert set(STORABLE) <= set(again.metrics)
 
 
-HEAVY = {"ddu", "ddu_unit", "knn", "mahalanobis", "mahalanobis_unit", "rmds", "vim"}
+HEAVY = {"ddu", "ddu_unit", "knn", "mahalanobis", "mahalanobis_unit", "relation", "rmds", "vim"}
 CUDA = torch.device("cuda")
 
 

@@ -129,7 +129,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(file, pictures, tmp_path, monk
 def test_a_run_refuses_other_weights_than_it_names(file, tmp_path):
     spec = RunSpec("digits", "neon", (), "erm", backbone="resnet18", hparams=hparams("erm"), pretrained="x sha256:1")
     for weights in (None, pretrained(str(file))):
-        with pytest.raises(InputError, match="the run starts with x sha256:1"):
+        with pytest.raises(InputError, match="the run starts with x sha256:1: pass those weights"):
             run(spec, Digits(), out=tmp_path, means=Means(tmp_path, torch.device("cpu")), weights=weights)
 
 

@@ -93,7 +93,8 @@ def learned(detector: str) -> dict[str, Any]:
         name: {"dtype": str(value.dtype).removeprefix("torch."), "values": value.tolist()}
         for name, value in fitted.state().items()
     }
-    return {"state": state, "scores": [] if fitted.needs_model else fitted.score(outputs(6, 1.3)).double().tolist()}
+    scores = [] if fitted.needs_model else fitted.score(outputs(6, 1.3)).double().tolist()
+    return {"settings": fitted.settings(), "state": state, "scores": scores}
 
 
 def made() -> dict[str, Any]:

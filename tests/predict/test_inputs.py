@@ -4,6 +4,7 @@ import io
 import itertools
 import threading
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,13 @@ import torch
 from PIL import Image
 
 from madod.data.images import BadImage
+from madod.detectors.base import Fit
+from madod.detectors.energy import Energy
+from madod.detectors.gen import GEN
+from madod.detectors.scale import Scale
 from madod.errors import InputError
 from madod.evaluation.threshold import FAR
-from madod.predict import BATCH, Prediction
+from madod.predict import BATCH, Model, Prediction, load
 from tests.predict.toy import CLASSES, files, images, toy_model
 
 
@@ -206,6 +211,16 @@ def test_the_threshold_follows_the_share_that_is_kept(model):
     for wrong in (float("nan"), "a", None):
         with pytest.raises(InputError, match="number"):
             model.threshold = wrong
+
+
+@pytest.mark.parametrize("detector", [Energy(temperature=5.0), GEN(gamma=0.5, top=2), Scale(percentile=50.0)])
+def test_a_saved_model_keeps_what_its_detector_was_made_with(model, detector, tmp_path):
+    learned = detector.fit(Fit(None, None, None, None, model.net.head.weight.detach(), model.net.head.bias.detach()))
+    card = replace(model.card, detector=detector.name)
+    mine = Model(model.net, learned, card, model.held_scores)
+    mine.save(tmp_path)
+    again, usual = load(tmp_path), Model(model.net, type(detector)().load_state(learned.state()), card)
+    assert said(again.predict(images(3))) == said(mine.predict(images(3))) != said(usual.predict(images(3)))
 
 
 def test_without_held_out_scores_no_share_can_be_kept():

@@ -35,15 +35,15 @@ def test_a_table_takes_rows_groups_or_a_frame():
     [
         ([0.5, 0.6], True, [1]),
         ([0.5, 0.6], False, [0]),
-        ([0.50001, 0.50002], True, []),
-        ([0.6, 0.6, 0.1], True, []),
+        ([0.50001, 0.50002], True, [0, 1]),
+        ([0.6, 0.6, 0.1], True, [0, 1]),
         ([None, 0.6], True, []),
         ([float("nan"), 0.6, 0.7], True, [2]),
         ([0.6], True, []),
         ([0.07, 0.29], True, [1]),
     ],
 )
-def test_only_the_one_best_is_marked(values: list[float | None], higher: bool, best: list[int]):
+def test_the_best_are_marked_and_all_that_print_alike(values: list[float | None], higher: bool, best: list[int]):
     assert [index for index, value in enumerate(marked(values, higher)) if "best" in str(value)] == best
 
 

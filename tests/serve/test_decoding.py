@@ -7,6 +7,8 @@ import warnings
 
 from PIL import Image
 
+from madod.data.images import BadImage
+from madod.serve.decoder import answer
 from madod.serve.decoding import Decoders
 from madod.serve.limits import Limits
 
@@ -32,6 +34,16 @@ def test_processes_that_are_killed_over_their_work_are_gone_with_their_pipes_whe
             asyncio.run(given_up())
             gc.collect()
     assert not complaints
+
+
+def test_a_long_reason_is_cut_between_letters(monkeypatch):
+    def refused(*_args, **_kwargs):
+        raise BadImage("it", "é" * 10_001)
+
+    monkeypatch.setattr("madod.serve.decoder.from_bytes", refused)
+    said = answer(b"", 8, 100)
+    assert said[4:].decode() == "é" * 250
+    assert int.from_bytes(said[:4], "little") == len(said) - 4
 
 
 def test_a_killed_process_whose_answers_nobody_reads_does_not_keep_the_server():

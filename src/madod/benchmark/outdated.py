@@ -5,8 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from madod.benchmark.jobs import Job
 from madod.benchmark.run import divided, fingerprints
 from madod.benchmark.stage import Open
@@ -46,5 +44,5 @@ def _noted(folder: Path) -> dict[str, Any]:
 def _images(job: Job, dataset: DomainDataset) -> dict[str, str]:
     """Return the hashes of what a run would see now; none where there would be no run."""
     with suppress(InputError):
-        return fingerprints(divided(job.spec, job.view(dataset), torch.device("cpu")))
+        return fingerprints(divided(job.spec, job.view(dataset)))
     return {}

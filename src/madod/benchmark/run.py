@@ -110,7 +110,8 @@ def refuse_misfits(spec: RunSpec, dataset: DomainDataset, weights: Weights | Non
         raise InputError(f"the run is on {spec.dataset!r}, not on {dataset.short_name!r}: give it the dataset it names")
     refuse_scoreless(spec.algorithm, detectors)
     if spec.start != (weights.sha256 if weights else ""):
-        raise InputError(f"the run starts with {spec.pretrained or 'no pretrained weights'}: give it these")
+        named = f"with {spec.pretrained}: pass those weights" if spec.pretrained else "from scratch: pass no weights"
+        raise InputError(f"the run starts {named}")
     build(spec.backbone, channels=dataset.shape[0], classes=1, seed=0, weights=weights)
 
 
@@ -122,7 +123,9 @@ def divided(spec: RunSpec, dataset: DomainDataset, device: torch.device | None =
             f"{dataset.name} has too few pictures for any to be held out, and the threshold comes from those: "
             "add more pictures, three different ones of a class in a domain at least"
         )
-    return parts if device is None else Split(*(pool.to(device) for pool in parts))
+    if device is None or device.type == "cpu":  # images stay in the cache's file, which workers share
+        return parts
+    return Split(*(pool.to(device) for pool in parts))
 
 
 def fingerprints(parts: Split) -> dict[str, str]:

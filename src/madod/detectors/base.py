@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import ClassVar, NamedTuple, Self
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -51,6 +52,10 @@ class Detector(ABC):
         """Return one number an image (n, c, h, w), seen through a network in evaluation mode."""
         with torch.no_grad():
             return self.score(net(images))
+
+    def settings(self) -> dict[str, Any]:
+        """Return what it was made with, to be saved with a model: the keywords of its constructor that it keeps."""
+        return {name: vars(self)[name] for name in signature(type(self)).parameters if name in vars(self)}
 
     def state(self) -> dict[str, Tensor]:
         """Return what was learned, as tensors to be saved with a model."""

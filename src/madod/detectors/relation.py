@@ -14,6 +14,7 @@ from madod.models.classifier import Outputs
 class Relation(Detector):
     """-sum over training images t with r_t > 0.03 of r_t^power, r_t = relu(cos(z, z_t)) <p, p_t> [Kim et al. 2023]."""
 
+    heavy = True
     bank_: Tensor
     probability_: Tensor
 

@@ -11,5 +11,5 @@ def on_sphere(outputs: Outputs) -> Outputs:
 
 
 def fit_on_sphere(fit: Fit) -> Fit:
-    """Return the same with the features of training images so."""
+    """Return the same with the features of training images scaled to length 1."""
     return fit._replace(train=on_sphere(fit.train))

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Card:
     provenance: dict[str, Any]
     norm: NormName = "group"
     format: int = FORMAT
+    settings: dict[str, Any] = field(default_factory=dict)
+    """What the detector was made with; what is missing is as it is by default."""
     gallery: str = ""
     """The checksum of the gallery's file; empty where the model was saved without one."""
     check: Checked | None = None

@@ -49,7 +49,8 @@ def write(folder: Path, parts: Parts) -> Card:
     write_tensors(home / WEIGHTS, tensors, {})
     if parts.gallery is not None:
         parts.gallery.save(home / GALLERY)
-    card = replace(parts.card, gallery="" if parts.gallery is None else sealed(home, {}, GALLERY))
+    seal = "" if parts.gallery is None else sealed(home, {}, GALLERY)
+    card = replace(parts.card, settings=parts.detector.settings(), gallery=seal)
     write_card(home, card)
     settle(folder)
     return card
@@ -104,6 +105,6 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
     net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), no_translate, NONE, 0)).eval()
     net.load_state_dict(under(tensors, "net."))
-    detector = DETECTORS[card.detector]().load_state(under(tensors, "detector."))
+    detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
     examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
     return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))

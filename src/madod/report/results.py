@@ -6,7 +6,7 @@ from typing import Any
 from madod.report import words
 from madod.report.html import Markup, table, tag
 from madod.report.inputs import Cell, Page
-from madod.report.table import MISSING
+from madod.report.table import MISSING, marks
 from madod.report.words import OVERALL, RANKED, Measure, Word
 
 
@@ -16,11 +16,10 @@ def percent(value: float | None) -> str:
 
 
 def marked(values: Sequence[float | None], higher: bool) -> list[object]:
-    """Return the values in percent, the best one marked; equal as printed is a tie, and ties are not marked."""
+    """Return the values in percent, the best one marked, and all that print like it."""
     shown = [percent(value) for value in values]
-    numbers = [float(text) for text in shown if text != MISSING]
-    best = percent((max(numbers) if higher else min(numbers)) / 100) if len(numbers) > 1 else None
-    return [tag("strong", text, class_="best") if text == best and shown.count(best) == 1 else text for text in shown]
+    places = zip(shown, marks(shown, higher=higher), strict=True)
+    return [tag("strong", text, class_="best") if mark == "best" else text for text, mark in places]
 
 
 def result_table(page: Page) -> Markup:

@@ -101,12 +101,16 @@ def marked(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _marks(items: Sequence[Item]) -> list[Mark]:
-    shown = [item.printed if isinstance(item, Entry) and item.whole else MISSING for item in items]
-    order = sorted({text for text in shown if text != MISSING}, key=float, reverse=True)
-    if sum(text != MISSING for text in shown) < 2:
-        return [""] * len(shown)
+    return marks([item.printed if isinstance(item, Entry) and item.whole else MISSING for item in items])
+
+
+def marks(printed: Sequence[str], *, higher: bool = True) -> list[Mark]:
+    """Return which of several numbers are best and second best; those that print alike are alike."""
+    order = sorted({text for text in printed if text != MISSING}, key=float, reverse=higher)
+    if sum(text != MISSING for text in printed) < 2:
+        return [""] * len(printed)
     places: dict[str, Mark] = dict(zip(order[:2], ("best", "second"), strict=False))
-    return [places.get(text, "") for text in shown]
+    return [places.get(text, "") for text in printed]
 
 
 def _with(item: Item, mark: Mark) -> Item:

@@ -35,7 +35,7 @@ def answer(picture: bytes, size: int, limit: int) -> bytes:
     try:
         return number(0) + from_bytes(picture, size, limit=limit).tobytes()
     except BadImage as bad:
-        reason = bad.reason.encode()[:1000]
+        reason = bad.reason[:250].encode(errors="replace")
         return number(len(reason)) + reason
 
 
