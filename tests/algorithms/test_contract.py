@@ -89,6 +89,7 @@ def test_search_and_scratch_values_make_configurations(name):
     assert cls.Config.preset(pretrained=True) == cls.Config()
     assert cls.Config.preset(pretrained=False) == cls.Config(**cls.Config.scratch) != cls.Config()
     assert cls.Config.preset(pretrained=False, lr=0.5) == cls.Config(**{**cls.Config.scratch, "lr": 0.5})
+    assert not {field.name for field in fields(cls.Config)} & {"needs_translate", "least_classes", "compile_from"}
     spans = ranges(cls.Config)
     assert {"lr", "weight_decay", "batch"} <= spans.keys()
     drawn = [draw(cls.Config, np.random.default_rng(index)) for index in range(1, 6)]
@@ -230,7 +231,7 @@ class Whole(nn.Module):
         return self.net(images)
 
 
-@pytest.mark.parametrize("name", [name for name, method in ALGORITHMS.items() if method.compile_from < math.inf])
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if ALGORITHMS[name].Config().compile_from < math.inf])
 def test_what_may_be_compiled_is_compiled_seldom_and_takes_the_same_steps(name):
     trained = []
     for compiled in (False, True):
@@ -363,7 +364,7 @@ def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():
 def test_a_method_refuses_images_of_fewer_classes_than_it_says_it_needs(name, given):
     method = ALGORITHMS[name]
     config = method.Config(**given)
-    least = method.least_classes(config)
+    least = config.least_classes
     method.check(config, toy_pool(classes=least))
     if least > 2:  # two are what any classifier needs, and splitting a dataset sees to them
         with pytest.raises(InputError, match="fewer than two to tell apart"):

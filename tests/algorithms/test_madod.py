@@ -244,9 +244,9 @@ def test_without_invariance_nothing_is_restyled():
     learner = make(invariance=0.0)
     learner.setting = learner.setting._replace(translate=None)  # calling it would raise
     learner.objective(tasks())
-    assert not MADOD.needs_translate(learner.config)
-    assert MADOD.needs_translate(make().config)
-    assert MADOD.needs_translate(make(invariance=0.0, outer_invariance=1.0).config)
+    assert not learner.config.needs_translate
+    assert make().config.needs_translate
+    assert make(invariance=0.0, outer_invariance=1.0).config.needs_translate
 
 
 def test_the_margin_grows_in_over_its_warm_up():
@@ -264,10 +264,10 @@ def test_the_margin_grows_in_over_its_warm_up():
 def test_a_method_that_restyles_without_having_asked_for_g_is_told_so():
     learner = make()
     learner.setting = learner.setting._replace(translate=no_translate)
-    with pytest.raises(InputError, match="let its needs_translate return True"):
+    with pytest.raises(InputError, match="set needs_translate = True in its Config"):
         learner.objective(tasks())
 
 
 def test_compiling_pays_after_as_many_tasks_however_they_are_spread_over_steps():
-    assert MADOD.compiling_pays(MadodConfig(tasks=4)) == 700
-    assert MADOD.compiling_pays(MadodConfig(tasks=1)) == 2800
+    assert MadodConfig(tasks=4).compile_from == 700
+    assert MadodConfig(tasks=1).compile_from == 2800

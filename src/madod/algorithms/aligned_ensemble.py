@@ -47,12 +47,12 @@ class AlignedConfig(BaseConfig):
     """Weight of the distance between domains."""
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
+    compile_from = 1000
 
 
 class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
-    compile_from = 1000
     falls = (0.7, 0.9)
     own_score = True
     Config = AlignedConfig

@@ -49,6 +49,21 @@ class BaseConfig:
     unused: ClassVar[tuple[str, ...]] = ()
     """Fields of all methods that this one has no use for; the command line does not offer them."""
 
+    @property
+    def needs_translate(self) -> bool:
+        """Whether the method, so configured, restyles images; then a G is made for it."""
+        return False
+
+    @property
+    def least_classes(self) -> int:
+        """How many known classes the method, so configured, needs."""
+        return 2
+
+    @property
+    def compile_from(self) -> float:
+        """Steps from which compiling backbone passes pays: all of one shape, differentiated once (performance.md)."""
+        return math.inf
+
     @classmethod
     def preset(cls, *, pretrained: bool, **given: Any) -> Self:
         """Return the setting for a backbone with pretrained weights or from scratch, with what is given in place."""
@@ -73,9 +88,6 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compile_from: ClassVar[float] = math.inf
-    """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
-    """
     recordable: ClassVar[bool] = False
     """Whether all steps do the same on a GPU, so that one can be recorded (`madod.models.recorded`): `objective`
     then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step (where one does,
@@ -112,21 +124,6 @@ class Algorithm(nn.Module, ABC):
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: a network of the shape that ships, unless the method wants another."""
         return self.shell(setting)
-
-    @classmethod
-    def compiling_pays(cls, config: Any) -> float:
-        """Return `compile_from`, or what else it is for a configuration."""
-        return cls.compile_from
-
-    @classmethod
-    def needs_translate(cls, config: Any) -> bool:
-        """Tell whether the method, so configured, restyles images; then a G is made for it."""
-        return False
-
-    @classmethod
-    def least_classes(cls, config: Any) -> int:
-        """Return how many known classes the method, so configured, needs."""
-        return 2
 
     @classmethod
     def check(cls, config: Any, source: Pool) -> None:

@@ -58,22 +58,21 @@ class DamlConfig(BaseConfig):
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
 
+    @property
+    def compile_from(self) -> float:
+        """Compiled passes are differentiated once, so that those of second order never pay."""
+        return 700 if self.first_order else math.inf
+
 
 @ALGORITHMS.register("daml")
 class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
-    compile_from = 700
     falls = (0.8,)
     own_score = True
     Config = DamlConfig
     config: DamlConfig
     net: Ensemble
-
-    @classmethod
-    def compiling_pays(cls, config: DamlConfig) -> float:
-        """Return how many steps it takes; compiled passes are differentiated once, so that second order never does."""
-        return cls.compile_from if config.first_order else math.inf
 
     @classmethod
     def shell(cls, setting: Setting) -> Ensemble:

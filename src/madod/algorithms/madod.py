@@ -109,6 +109,21 @@ class MadodConfig(BaseConfig):
         most = max(support, query)
         return (most, most) if self.both_ways else (support, query)
 
+    @property
+    def needs_translate(self) -> bool:
+        """R_GI restyles, and the risk over all known classes where it is to."""
+        return any(self.restylings)
+
+    @property
+    def least_classes(self) -> int:
+        """Two, and those that are held out as pseudo-unknown."""
+        return 2 + self.pseudo_units
+
+    @property
+    def compile_from(self) -> float:
+        """A step takes as long as its tasks, of which there were four when 700 steps were measured."""
+        return 4 * 700 / self.tasks
+
 
 AT_ONCE = 256
 """Images of the all-class adaptation in one pass: of many classes and domains they are thousands."""
@@ -213,26 +228,10 @@ def all_class_risk(psi: Params, sets: Sets, *, restyled: bool) -> Tensor:
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
-    compile_from = 700
     recordable = True
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
-
-    @classmethod
-    def compiling_pays(cls, config: MadodConfig) -> float:
-        """A step takes as long as its tasks, of which there were four when it was measured."""
-        return 4 * cls.compile_from / config.tasks
-
-    @classmethod
-    def needs_translate(cls, config: MadodConfig) -> bool:
-        """R_GI restyles, and the risk over all known classes where it is to."""
-        return any(config.restylings)
-
-    @classmethod
-    def least_classes(cls, config: MadodConfig) -> int:
-        """Two, and those that are held out as pseudo-unknown."""
-        return 2 + config.pseudo_units
 
     @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:

@@ -6,7 +6,8 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from madod.algorithms.base import ALGORITHMS, refuse_unknown
+from madod.algorithms.base import ALGORITHMS, BaseConfig, refuse_unknown
+from madod.benchmark.record import RunSpec
 from madod.benchmark.spans import resolved
 from madod.kinds import taken
 from madod.search import LogUniform, Uniform, draw, ranges
@@ -17,6 +18,11 @@ def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretraine
     for name in given or {}:
         refuse_unknown(algorithm, name)
     return settings(algorithm, 0, given or {}, pretrained=pretrained)
+
+
+def config_of(spec: RunSpec) -> BaseConfig:
+    """Return the configuration of a run's method."""
+    return ALGORITHMS[spec.algorithm].Config(**spec.hparams)
 
 
 def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:
