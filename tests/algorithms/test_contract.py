@@ -83,6 +83,24 @@ def test_published_defaults(name):
     assert {field: getattr(config, field) for field in PUBLISHED[name]} == PUBLISHED[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "nesterov"),
+    [("daml", {"momentum": 0.7}, False), ("medic", {"momentum": 0.7}, False), ("edir_mmd", {"momentum": 0.7}, True),
+     ("edst_mmd", {"momentum": 0.7}, True), ("scone", {"momentum": 0.7}, True), ("madod", {"outer": "sgd"}, False)],
+)  # fmt: skip
+def test_methods_published_with_sgd_descend_by_it(name, given, nesterov):
+    optimizer = toy_algorithm(name, lr=0.1, weight_decay=0.01, **given).optimizers["outer"]
+    assert isinstance(optimizer, torch.optim.SGD)
+    (group,) = optimizer.param_groups
+    assert (group["lr"], group["weight_decay"], group["nesterov"]) == (0.1, 0.01, nesterov)
+    assert group["momentum"] == given.get("momentum", 0.9)
+
+
+def test_a_descent_that_there_is_not_is_refused():
+    with pytest.raises(InputError, match=r"^descent cannot be 'rmsprop': it has to be one of adam, sgd, nesterov$"):
+        type("Mine", (Algorithm,), {"descent": "rmsprop"})
+
+
 @everyone
 def test_search_and_scratch_values_make_configurations(name):
     cls = ALGORITHMS[name]

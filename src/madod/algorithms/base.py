@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from madod.kinds import hints, taken
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.compute import PLAIN
-from madod.models.optimizers import adam
+from madod.models.optimizers import adam, sgd
 from madod.models.recorded import Recorded, forget
 from madod.registry import Registry
 from madod.search import Above, AtLeast, Between, LogUniform, bounds
@@ -26,6 +26,8 @@ from madod.tasks import Transform, minibatches
 
 Terms = dict[str, Tensor]
 """Named scalars of a step; "loss" is the one descended."""
+Descent = Literal["adam", "sgd", "nesterov"]
+"""How weights descend: by Adam, by SGD, or by SGD with Nesterov's momentum."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class Algorithm(nn.Module, ABC):
     `update` calls `forget` first). A class says it for itself: those that inherit from it may do more."""
     record_plain: ClassVar[bool] = False
     """Whether steps are recorded even where they are not compiled: their many kernels take less than a start."""
+    descent: ClassVar[Descent] = "adam"
+    """Its outer optimiser; SGD has the `momentum` of the configuration, or 0.9 where that has none."""
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -101,8 +105,9 @@ class Algorithm(nn.Module, ABC):
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init_subclass__(cls) -> None:
-        """Refuse a `Config` whose fields would be no hyper-parameters."""
+        """Refuse a `Config` whose fields would be no hyper-parameters, and a `descent` that there is not."""
         super().__init_subclass__()
+        taken("descent", Descent, cls.descent)
         config = cls.Config
         derived = isinstance(config, type) and issubclass(config, BaseConfig)
         if not derived or "__dataclass_fields__" not in vars(config):  # its own, not its parent's
@@ -152,8 +157,15 @@ class Algorithm(nn.Module, ABC):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """The outer optimiser, built when first needed, when all parameters exist."""
-        decay = self.config.weight_decay
-        return adam(self.parameters(), self.config.lr, weight_decay=decay, capturable=self.records)
+        return self.descending(self.descent)
+
+    def descending(self, descent: Descent) -> torch.optim.Optimizer:
+        """Return an optimiser of all parameters, with the rate and the decay of the configuration."""
+        weights, lr, decay = self.parameters(), self.config.lr, self.config.weight_decay
+        if descent == "adam":
+            return adam(weights, lr, weight_decay=decay, capturable=self.records)
+        momentum = getattr(self.config, "momentum", 0.9)
+        return sgd(weights, lr, momentum=momentum, weight_decay=decay, nesterov=descent == "nesterov")
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:

@@ -4,11 +4,9 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
@@ -20,7 +18,6 @@ from madod.meta import Params, rehearse
 from madod.models.classifier import Setting
 from madod.models.convolution import differentiated_twice
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
-from madod.models.optimizers import sgd
 from madod.search import Above, AtLeast, Between, LogUniform
 from madod.tasks import Batch, minibatches
 
@@ -68,6 +65,7 @@ class DamlConfig(BaseConfig):
 class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
+    descent = "sgd"
     falls = (0.8,)
     own_score = True
     Config = DamlConfig
@@ -110,9 +108,3 @@ class DAML(Algorithm):
         stranger = table.sum() - table.trace()
         mixed = mixture_risk(fresh, y, own=how.far, other=how.near, rng=self.rng)
         return how.meta_risk * stranger + how.meta_mixup * mixed
-
-    @cached_property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """SGD with momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)

@@ -17,7 +17,6 @@ from madod.equations import energy
 from madod.errors import InputError
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
-from madod.models.optimizers import sgd
 from madod.search import Above, AtLeast, Between, LogUniform, Uniform
 from madod.tasks import Batch, Shelf, Task, all_units, episodes
 
@@ -331,9 +330,7 @@ class MADOD(Algorithm):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam, or the SGD of the paper's text."""
-        if self.config.outer == "sgd":
-            return sgd(self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay)
-        return super().optimizer
+        return self.descending(self.config.outer)
 
     def deploy(self, source: Pool, rng: np.random.Generator) -> Classifier:
         """Adapt the head to all known classes, phi frozen; the adapted head ships [MADOD, eq. adapt-update]."""

@@ -17,7 +17,7 @@ from madod.data.base import Pool
 from madod.equations import energy, stepped
 from madod.errors import InputError
 from madod.models.classifier import Setting
-from madod.models.optimizers import adam, sgd
+from madod.models.optimizers import adam
 from madod.search import Above, AtLeast, Between, Choice, LogUniform
 from madod.tasks import Shelf
 
@@ -195,5 +195,4 @@ class SCONE(Algorithm):
     @cached_property
     def sgd(self) -> torch.optim.Optimizer:
         """SGD with Nesterov's momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay, nesterov=True)
+        return self.descending("nesterov")
