@@ -35,8 +35,6 @@ class MadodConfig(BaseConfig):
     """L, tasks in a meta-step."""
     shots: Annotated[int, AtLeast(1)] = 5
     """Images of every class in support and in query."""
-    both_ways: bool = False
-    """Let support and query change places too: twice the tasks, and every image in an outer loss."""
     pseudo_units: Annotated[int, AtLeast(1)] = 1
     """Classes that a task holds out as pseudo-unknown."""
     own_outputs: bool = False
@@ -102,11 +100,10 @@ class MadodConfig(BaseConfig):
 
     @property
     def restylings(self) -> tuple[int, int]:
-        """How many restylings an image of support gets, and one of query: as many where they change places."""
+        """How many restylings an image of support gets, and one of query."""
         support = self.views if self.invariance or self.restyled else 0
         query = 1 if self.outer_invariance or self.restyled else 0
-        most = max(support, query)
-        return (most, most) if self.both_ways else (support, query)
+        return support, query
 
     @property
     def needs_translate(self) -> bool:
@@ -147,13 +144,6 @@ class Sets(NamedTuple):
     def tasks(self) -> int:
         """How many tasks there are."""
         return len(self.support)
-
-    def both_ways(self) -> "list[Sets]":
-        """Return these tasks and those with support and query changed, side by side where they have one shape."""
-        s, q, o, s_moved, q_moved, s_y, q_y, o_y = self
-        there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y, o_y)
-        one_shape = [a.shape for a in there] == [a.shape for a in back]
-        return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if one_shape else [there, back]
 
 
 def side_by_side(tasks: Sequence[tuple[Tensor, ...]]) -> list[Sets]:
@@ -250,8 +240,7 @@ class MADOD(Algorithm):
         Ours, and 0 in the paper: + w CE over all known classes by psi as it is, w the weight `all_class`.
         """
         how, tasks = self.config, self.featurize(batch)
-        ways = [way for sets in tasks for way in sets.both_ways()] if how.both_ways else tasks
-        each = [self.outer_terms(sets) for sets in ways]
+        each = [self.outer_terms(sets) for sets in tasks]
         terms = {name: torch.stack([term[name] for term in each]).sum() for name in each[0]}
         if how.all_class:
             plain = [all_class_risk(self.heads(sets.tasks), sets, restyled=how.restyled) for sets in tasks]
