@@ -241,9 +241,10 @@ def work(job: Job) -> None:
     trials = {name: SETTINGS[name] for name in job.left}
     for name, trial in trials.items():
         steps = sum(other.steps for other in trials.values() if other.algorithm == trial.algorithm)
-        way = how.over(steps, least=trial.method.compiling_pays(trial.config(job.average)), insist=job.compiled)
+        config = trial.config(job.average)
+        way = how.over(steps, least=config.compile_from, insist=job.compiled)
         made = plain(whole.augmentation)
-        if trial.g_steps and trial.method.needs_translate(trial.config(job.average)):
+        if trial.g_steps and config.needs_translate:
             examiner = Examiner(network.backbone, whole.augmentation, weights)
             made = generator(first, examiner, means, steps=trial.g_steps, compute=how, restyling=way)
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}

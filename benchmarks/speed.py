@@ -78,13 +78,14 @@ def peak(device: torch.device, row: dict[str, float], stage: str) -> Iterator[No
 def step(algorithm: str, source: Pool, way: Compute, backbone: str, turns: int) -> float:
     """Return the seconds of a training step, drawing and augmenting its images included."""
     method, device = ALGORITHMS[algorithm], source.device
-    way = way.over(turns, least=method.compile_from, insist=True)  # MEDIC cannot be compiled
+    config = method.Config()
+    way = way.over(turns, least=config.compile_from, insist=True)  # MEDIC cannot be compiled
     translate = Translate(preset(source.shape)[0], way).to(device)
     setting = Setting(
         lambda: build(backbone, channels=3, classes=6, seed=0, norm="frozen", compute=way),
         3, translate, Augmentation(), turns,
     )  # fmt: skip
-    learner = method(method.Config(), setting, torch.Generator(device).manual_seed(0)).to(device)
+    learner = method(config, setting, torch.Generator(device).manual_seed(0)).to(device)
     batches = learner.batches(source, np.random.default_rng(0))
     return seconds(lambda: learner.update(next(batches)), device, turns=turns)
 

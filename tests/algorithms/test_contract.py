@@ -83,12 +83,31 @@ def test_published_defaults(name):
     assert {field: getattr(config, field) for field in PUBLISHED[name]} == PUBLISHED[name]
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "nesterov"),
+    [("daml", {"momentum": 0.7}, False), ("medic", {"momentum": 0.7}, False), ("edir_mmd", {"momentum": 0.7}, True),
+     ("edst_mmd", {"momentum": 0.7}, True), ("scone", {"momentum": 0.7}, True), ("madod", {"outer": "sgd"}, False)],
+)  # fmt: skip
+def test_methods_published_with_sgd_descend_by_it(name, given, nesterov):
+    optimizer = toy_algorithm(name, lr=0.1, weight_decay=0.01, **given).optimizers["outer"]
+    assert isinstance(optimizer, torch.optim.SGD)
+    (group,) = optimizer.param_groups
+    assert (group["lr"], group["weight_decay"], group["nesterov"]) == (0.1, 0.01, nesterov)
+    assert group["momentum"] == given.get("momentum", 0.9)
+
+
+def test_a_descent_that_there_is_not_is_refused():
+    with pytest.raises(InputError, match=r"^descent cannot be 'rmsprop': it has to be one of adam, sgd, nesterov$"):
+        type("Mine", (Algorithm,), {"descent": "rmsprop"})
+
+
 @everyone
 def test_search_and_scratch_values_make_configurations(name):
     cls = ALGORITHMS[name]
     assert cls.Config.preset(pretrained=True) == cls.Config()
     assert cls.Config.preset(pretrained=False) == cls.Config(**cls.Config.scratch) != cls.Config()
     assert cls.Config.preset(pretrained=False, lr=0.5) == cls.Config(**{**cls.Config.scratch, "lr": 0.5})
+    assert not {field.name for field in fields(cls.Config)} & {"needs_translate", "least_classes", "compile_from"}
     spans = ranges(cls.Config)
     assert {"lr", "weight_decay", "batch"} <= spans.keys()
     drawn = [draw(cls.Config, np.random.default_rng(index)) for index in range(1, 6)]
@@ -230,7 +249,7 @@ class Whole(nn.Module):
         return self.net(images)
 
 
-@pytest.mark.parametrize("name", [name for name, method in ALGORITHMS.items() if method.compile_from < math.inf])
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if ALGORITHMS[name].Config().compile_from < math.inf])
 def test_what_may_be_compiled_is_compiled_seldom_and_takes_the_same_steps(name):
     trained = []
     for compiled in (False, True):
@@ -363,7 +382,7 @@ def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():
 def test_a_method_refuses_images_of_fewer_classes_than_it_says_it_needs(name, given):
     method = ALGORITHMS[name]
     config = method.Config(**given)
-    least = method.least_classes(config)
+    least = config.least_classes
     method.check(config, toy_pool(classes=least))
     if least > 2:  # two are what any classifier needs, and splitting a dataset sees to them
         with pytest.raises(InputError, match="fewer than two to tell apart"):

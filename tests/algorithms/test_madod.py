@@ -102,18 +102,15 @@ def restylings(how: MadodConfig, task: Task) -> list[tuple[torch.Tensor, torch.T
     "fields",
     [{}, {"first_order": True}, {"invariance": 0.0}, {"margin": 0.0}, {"invariance": 0.0, "margin": 0.0},
      {"outer_invariance": 0.8}, {"inner_steps": 1}, {"own_outputs": True, "outer_invariance": 0.8},
-     {"both_ways": True}, {"both_ways": True, "outer_invariance": 0.8}, {"both_ways": True, "invariance": 0.0},
-     {"both_ways": True, "invariance": 0.0, "outer_invariance": 0.8}, {"both_ways": True, "own_outputs": True},
-     {"both_ways": True, "views": 2, "outer_invariance": 0.8},
-     {"all_class": 0.7}, {"all_class": 0.7, "own_outputs": True, "both_ways": True},
+     {"own_outputs": True}, {"views": 2, "outer_invariance": 0.8}, {"invariance": 0.0, "outer_invariance": 0.8},
+     {"all_class": 0.7}, {"all_class": 0.7, "own_outputs": True},
      {"all_class": 0.7, "restyled_risk": True}, {"all_class": 0.7, "restyled_risk": True, "invariance": 0.0},
      {"all_class": 0.7, "restyled_risk": True, "views": 2, "outer_invariance": 0.8}],
     ids=lambda fields: ",".join(fields) or "default",
 )  # fmt: skip
 def test_meta_gradient_equals_an_independent_loop(fields):
     learner, batch = make(**fields), tasks()
-    back = [Task(task.query, task.support, task.pseudo_ood) for task in batch] if learner.config.both_ways else []
-    ours, theirs = learner.objective(batch)["loss"], by_hand(learner, [*batch, *back])
+    ours, theirs = learner.objective(batch)["loss"], by_hand(learner, batch)
     for task in batch:
         parts = [(part.x, part.y) for part in task] + restylings(learner.config, task)
         plain = [F.cross_entropy(learner.net(x).logits, y, reduction="sum") for x, y in parts]
@@ -197,7 +194,7 @@ def test_an_update_moves_featurizer_and_head():
     assert all(not torch.equal(before[name], value) for name, value in learner.net.state_dict().items())
 
 
-@pytest.mark.parametrize("fields", [{}, {"own_outputs": True, "both_ways": True}], ids=["default", "own, both ways"])
+@pytest.mark.parametrize("fields", [{}, {"own_outputs": True}], ids=["default", "own outputs"])
 def test_deploy_adapts_the_head_alone_and_ships_it(fields):
     torch.set_default_dtype(torch.float32)  # images arrive from a pool as float32
     learner = make(inner_steps=5, adapt_steps=2, adapt_shots=2, **fields)
@@ -244,9 +241,9 @@ def test_without_invariance_nothing_is_restyled():
     learner = make(invariance=0.0)
     learner.setting = learner.setting._replace(translate=None)  # calling it would raise
     learner.objective(tasks())
-    assert not MADOD.needs_translate(learner.config)
-    assert MADOD.needs_translate(make().config)
-    assert MADOD.needs_translate(make(invariance=0.0, outer_invariance=1.0).config)
+    assert not learner.config.needs_translate
+    assert make().config.needs_translate
+    assert make(invariance=0.0, outer_invariance=1.0).config.needs_translate
 
 
 def test_the_margin_grows_in_over_its_warm_up():
@@ -264,10 +261,10 @@ def test_the_margin_grows_in_over_its_warm_up():
 def test_a_method_that_restyles_without_having_asked_for_g_is_told_so():
     learner = make()
     learner.setting = learner.setting._replace(translate=no_translate)
-    with pytest.raises(InputError, match="let its needs_translate return True"):
+    with pytest.raises(InputError, match="set needs_translate = True in its Config"):
         learner.objective(tasks())
 
 
 def test_compiling_pays_after_as_many_tasks_however_they_are_spread_over_steps():
-    assert MADOD.compiling_pays(MadodConfig(tasks=4)) == 700
-    assert MADOD.compiling_pays(MadodConfig(tasks=1)) == 2800
+    assert MadodConfig(tasks=4).compile_from == 700
+    assert MadodConfig(tasks=1).compile_from == 2800

@@ -11,7 +11,7 @@ from madod.benchmark.agenda import load_agenda
 from madod.benchmark.jobs import expand
 from madod.benchmark.plan import DatasetPlan
 from madod.benchmark.record import RunSpec, apart
-from madod.benchmark.settings import hparams, settings
+from madod.benchmark.settings import config_of, hparams, settings
 from madod.benchmark.stage import called, names_of, opened
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
@@ -100,7 +100,7 @@ WRONG = {
     "margin = 0 }|margin = { log_uniform = [0, 1] } }": (16, "margin cannot be drawn from 0 to 1", "number above 0"),
     "margin = 0 }|shots = { uniform = [1.5, 3] } }": (16, "shots cannot be 1.5", "a whole number"),
     "margin = 0 }|outer = { uniform = ['adam', 'sgd'] } }": (16, "outer cannot be drawn from 'adam'", "number"),
-    "margin = 0 }|both_ways = { uniform = [false, true] } }": (16, "both_ways cannot be drawn from False", "number"),
+    "margin = 0 }|first_order = { uniform = [false, true] } }": (16, "cannot be drawn from False", "number"),
     "margin = 0 }|shots = true }": (16, "shots cannot be True", "a whole number"),
     'name = "CE only"\nalgorithm = "madod"|name = "erm"\nalgorithm = "erm"': (14, "two things are called 'erm'", "own"),
     'algorithms = ["erm"]|algorithms = ["erm", "erm"]': (2, "two things are called 'erm'", "a name of its own"),
@@ -469,6 +469,13 @@ def test_specs_say_in_what_they_differ():
     other = replace(one, steps=30, seed=1, backbone="resnet50", hparams={"lr": 0.5})
     told = "seed 0 there, 1 here; steps 20 there, 30 here; backbone small_cnn there, resnet50 here; and 1 more"
     assert apart(one, other) == told
+
+
+def test_a_run_with_a_hyper_parameter_that_went_is_the_same_and_can_be_run_again():
+    now = RunSpec("pacs", "photo", ("dog",), "madod", hparams=hparams("madod"))
+    then = replace(now, hparams={**now.hparams, "both_ways": False})
+    assert then.id == now.id
+    assert config_of(then) == config_of(now)
 
 
 @pytest.mark.parametrize("algorithm", ["erm", "mbdg"])

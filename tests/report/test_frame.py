@@ -81,8 +81,8 @@ def test_settings_of_one_algorithm_get_names(tmp_path, rng):
         run(f"outer-{domain}", domain, {"outer_invariance": 1.0})
         run(f"both-{domain}", domain, {"outer_invariance": 1.0, "invariance": 0.0})
         run(f"plain-{domain}", domain, {"margin": 0.0}, translate="augment")
-        run(f"young-{domain}", domain, {"both_ways": False, "views": 2})  # a field that older records do not have
-        run(f"ways-{domain}", domain, {"both_ways": True})
+        run(f"young-{domain}", domain, {"own_outputs": False, "views": 2})  # a field that older records do not have
+        run(f"own-{domain}", domain, {"own_outputs": True, "both_ways": False})  # and one that newer ones do not
     names = load_records(tmp_path).groupby("id")["method"].first().to_dict()
     assert names["full-photo"] == "madod"
     assert names["gi-photo"] == "madod, without R_GI"
@@ -92,7 +92,7 @@ def test_settings_of_one_algorithm_get_names(tmp_path, rng):
     assert names["outer-photo"] == "madod, outer_invariance 1"
     assert names["both-photo"] == "madod, invariance 0, outer_invariance 1"
     assert names["young-photo"] == "madod, views 2"
-    assert names["ways-photo"] == "madod, both_ways on"
+    assert names["own-photo"] == "madod, own_outputs on"
     assert names["plain-photo"] == "madod, without R_OOD, translate augment"
 
 

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from madod.data.base import Pool
 from madod.equations import mmd, risk_table, sum_over_pairs
 from madod.models.classifier import Setting
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
-from madod.models.optimizers import sgd
 from madod.search import AtLeast, Between, LogUniform
 from madod.tasks import Batch, minibatches
 
@@ -47,12 +45,13 @@ class AlignedConfig(BaseConfig):
     """Weight of the distance between domains."""
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
+    compile_from = 1000
 
 
 class AlignedEnsemble(Algorithm):
     """One network for every domain, each trained on all domains, most on its own, with MMD between them."""
 
-    compile_from = 1000
+    descent = "nesterov"
     falls = (0.7, 0.9)
     own_score = True
     Config = AlignedConfig
@@ -81,9 +80,3 @@ class AlignedEnsemble(Algorithm):
     @abstractmethod
     def lesson(self, seen: Views, y: Tensor) -> Tensor:
         """Return, weighted, what the networks learn beyond risk and alignment: labels (d, n)."""
-
-    @cached_property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """SGD with Nesterov's momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay, nesterov=True)

@@ -20,11 +20,12 @@ class AlignmentConfig(BaseConfig):
     alignment: Annotated[float, LogUniform(1e-1, 1e1), AtLeast(0)] = 1.0
     """gamma, weight of the distance between domains."""
 
+    compile_from = 4000
+
 
 class AlignedFeatures(Algorithm):
     """Risk plus the mean distance between the features of source domains; a method says what distance."""
 
-    compile_from = 4000
     Config = AlignmentConfig
     config: AlignmentConfig
 

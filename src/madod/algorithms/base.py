@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from madod.kinds import hints, taken
 from madod.models.average import MeanWeights
 from madod.models.classifier import Setting
 from madod.models.compute import PLAIN
-from madod.models.optimizers import adam
+from madod.models.optimizers import adam, sgd
 from madod.models.recorded import Recorded, forget
 from madod.registry import Registry
 from madod.search import Above, AtLeast, Between, LogUniform, bounds
@@ -26,6 +26,8 @@ from madod.tasks import Transform, minibatches
 
 Terms = dict[str, Tensor]
 """Named scalars of a step; "loss" is the one descended."""
+Descent = Literal["adam", "sgd", "nesterov"]
+"""How weights descend: by Adam, by SGD, or by SGD with Nesterov's momentum."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,21 @@ class BaseConfig:
     (results/pacs/choice): a person's own pictures are trained with it."""
     unused: ClassVar[tuple[str, ...]] = ()
     """Fields of all methods that this one has no use for; the command line does not offer them."""
+
+    @property
+    def needs_translate(self) -> bool:
+        """Whether the method, so configured, restyles images; then a G is made for it."""
+        return False
+
+    @property
+    def least_classes(self) -> int:
+        """How many known classes the method, so configured, needs."""
+        return 2
+
+    @property
+    def compile_from(self) -> float:
+        """Steps from which compiling backbone passes pays: all of one shape, differentiated once (performance.md)."""
+        return math.inf
 
     @classmethod
     def preset(cls, *, pretrained: bool, **given: Any) -> Self:
@@ -73,15 +90,14 @@ class Algorithm(nn.Module, ABC):
     """A training method; a subclass writes `objective` and whatever else differs."""
 
     name: ClassVar[str]
-    compile_from: ClassVar[float] = math.inf
-    """Steps from which compiling its backbone passes pays: all of one shape, differentiated once (docs/performance.md).
-    """
     recordable: ClassVar[bool] = False
     """Whether all steps do the same on a GPU, so that one can be recorded (`madod.models.recorded`): `objective`
     then draws from `rng` alone, waits for nothing, and knows no number that changes from step to step (where one does,
     `update` calls `forget` first). A class says it for itself: those that inherit from it may do more."""
     record_plain: ClassVar[bool] = False
     """Whether steps are recorded even where they are not compiled: their many kernels take less than a start."""
+    descent: ClassVar[Descent] = "adam"
+    """Its outer optimiser; SGD has the `momentum` of the configuration, or 0.9 where that has none."""
     falls: ClassVar[tuple[float, ...]] = ()
     """Shares of the steps at each of which the learning rate falls to a tenth."""
     own_score: ClassVar[bool] = False
@@ -89,8 +105,9 @@ class Algorithm(nn.Module, ABC):
     Config: ClassVar[type[BaseConfig]] = BaseConfig
 
     def __init_subclass__(cls) -> None:
-        """Refuse a `Config` whose fields would be no hyper-parameters."""
+        """Refuse a `Config` whose fields would be no hyper-parameters, and a `descent` that there is not."""
         super().__init_subclass__()
+        taken("descent", Descent, cls.descent)
         config = cls.Config
         derived = isinstance(config, type) and issubclass(config, BaseConfig)
         if not derived or "__dataclass_fields__" not in vars(config):  # its own, not its parent's
@@ -112,21 +129,6 @@ class Algorithm(nn.Module, ABC):
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: a network of the shape that ships, unless the method wants another."""
         return self.shell(setting)
-
-    @classmethod
-    def compiling_pays(cls, config: Any) -> float:
-        """Return `compile_from`, or what else it is for a configuration."""
-        return cls.compile_from
-
-    @classmethod
-    def needs_translate(cls, config: Any) -> bool:
-        """Tell whether the method, so configured, restyles images; then a G is made for it."""
-        return False
-
-    @classmethod
-    def least_classes(cls, config: Any) -> int:
-        """Return how many known classes the method, so configured, needs."""
-        return 2
 
     @classmethod
     def check(cls, config: Any, source: Pool) -> None:
@@ -155,8 +157,15 @@ class Algorithm(nn.Module, ABC):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """The outer optimiser, built when first needed, when all parameters exist."""
-        decay = self.config.weight_decay
-        return adam(self.parameters(), self.config.lr, weight_decay=decay, capturable=self.records)
+        return self.descending(self.descent)
+
+    def descending(self, descent: Descent) -> torch.optim.Optimizer:
+        """Return an optimiser of all parameters, with the rate and the decay of the configuration."""
+        weights, lr, decay = self.parameters(), self.config.lr, self.config.weight_decay
+        if descent == "adam":
+            return adam(weights, lr, weight_decay=decay, capturable=self.records)
+        momentum = getattr(self.config, "momentum", 0.9)
+        return sgd(weights, lr, momentum=momentum, weight_decay=decay, nesterov=descent == "nesterov")
 
     @property
     def optimizers(self) -> dict[str, torch.optim.Optimizer]:

@@ -4,11 +4,9 @@ import math
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig, Terms
@@ -20,7 +18,6 @@ from madod.meta import Params, rehearse
 from madod.models.classifier import Setting
 from madod.models.convolution import differentiated_twice
 from madod.models.ensemble import Ensemble, Views, one_per_domain, views
-from madod.models.optimizers import sgd
 from madod.search import Above, AtLeast, Between, LogUniform
 from madod.tasks import Batch, minibatches
 
@@ -58,22 +55,22 @@ class DamlConfig(BaseConfig):
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"lr": 3e-3}
 
+    @property
+    def compile_from(self) -> float:
+        """Compiled passes are differentiated once, so that those of second order never pay."""
+        return 700 if self.first_order else math.inf
+
 
 @ALGORITHMS.register("daml")
 class DAML(Algorithm):
     """A network for every domain, meta-learned with Dirichlet mixup and distillation between them [Shu et al. 2021]."""
 
-    compile_from = 700
+    descent = "sgd"
     falls = (0.8,)
     own_score = True
     Config = DamlConfig
     config: DamlConfig
     net: Ensemble
-
-    @classmethod
-    def compiling_pays(cls, config: DamlConfig) -> float:
-        """Return how many steps it takes; compiled passes are differentiated once, so that second order never does."""
-        return cls.compile_from if config.first_order else math.inf
 
     @classmethod
     def shell(cls, setting: Setting) -> Ensemble:
@@ -111,9 +108,3 @@ class DAML(Algorithm):
         stranger = table.sum() - table.trace()
         mixed = mixture_risk(fresh, y, own=how.far, other=how.near, rng=self.rng)
         return how.meta_risk * stranger + how.meta_mixup * mixed
-
-    @cached_property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """SGD with momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)

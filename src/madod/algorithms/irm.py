@@ -35,13 +35,13 @@ class IrmConfig(BaseConfig):
     """T_anneal, steps before the penalty gets its weight."""
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"penalty": 1.0}
+    compile_from = 4000
 
 
 @ALGORITHMS.register("irm")
 class IRM(Algorithm):
     """Risk plus a penalty on how much rescaling the logits would help each domain alone [Arjovsky et al. 2019]."""
 
-    compile_from = 4000
     recordable = True
     Config = IrmConfig
     config: IrmConfig

@@ -17,7 +17,6 @@ from madod.equations import energy
 from madod.errors import InputError
 from madod.meta import Params, adapt
 from madod.models.classifier import Classifier
-from madod.models.optimizers import sgd
 from madod.search import Above, AtLeast, Between, LogUniform, Uniform
 from madod.tasks import Batch, Shelf, Task, all_units, episodes
 
@@ -36,8 +35,6 @@ class MadodConfig(BaseConfig):
     """L, tasks in a meta-step."""
     shots: Annotated[int, AtLeast(1)] = 5
     """Images of every class in support and in query."""
-    both_ways: bool = False
-    """Let support and query change places too: twice the tasks, and every image in an outer loss."""
     pseudo_units: Annotated[int, AtLeast(1)] = 1
     """Classes that a task holds out as pseudo-unknown."""
     own_outputs: bool = False
@@ -103,11 +100,25 @@ class MadodConfig(BaseConfig):
 
     @property
     def restylings(self) -> tuple[int, int]:
-        """How many restylings an image of support gets, and one of query: as many where they change places."""
+        """How many restylings an image of support gets, and one of query."""
         support = self.views if self.invariance or self.restyled else 0
         query = 1 if self.outer_invariance or self.restyled else 0
-        most = max(support, query)
-        return (most, most) if self.both_ways else (support, query)
+        return support, query
+
+    @property
+    def needs_translate(self) -> bool:
+        """R_GI restyles, and the risk over all known classes where it is to."""
+        return any(self.restylings)
+
+    @property
+    def least_classes(self) -> int:
+        """Two, and those that are held out as pseudo-unknown."""
+        return 2 + self.pseudo_units
+
+    @property
+    def compile_from(self) -> float:
+        """A step takes as long as its tasks, of which there were four when 700 steps were measured."""
+        return 4 * 700 / self.tasks
 
 
 AT_ONCE = 256
@@ -133,13 +144,6 @@ class Sets(NamedTuple):
     def tasks(self) -> int:
         """How many tasks there are."""
         return len(self.support)
-
-    def both_ways(self) -> "list[Sets]":
-        """Return these tasks and those with support and query changed, side by side where they have one shape."""
-        s, q, o, s_moved, q_moved, s_y, q_y, o_y = self
-        there, back = self, Sets(q, s, o, q_moved, s_moved, q_y, s_y, o_y)
-        one_shape = [a.shape for a in there] == [a.shape for a in back]
-        return [Sets(*map(torch.cat, zip(there, back, strict=True)))] if one_shape else [there, back]
 
 
 def side_by_side(tasks: Sequence[tuple[Tensor, ...]]) -> list[Sets]:
@@ -213,26 +217,10 @@ def all_class_risk(psi: Params, sets: Sets, *, restyled: bool) -> Tensor:
 class MADOD(Algorithm):
     """Meta-learning over pseudo-unknown classes, invariance to a generator G, an energy margin [Wang et al. 2024]."""
 
-    compile_from = 700
     recordable = True
     Config = MadodConfig
     config: MadodConfig
     net: Classifier
-
-    @classmethod
-    def compiling_pays(cls, config: MadodConfig) -> float:
-        """A step takes as long as its tasks, of which there were four when it was measured."""
-        return 4 * cls.compile_from / config.tasks
-
-    @classmethod
-    def needs_translate(cls, config: MadodConfig) -> bool:
-        """R_GI restyles, and the risk over all known classes where it is to."""
-        return any(config.restylings)
-
-    @classmethod
-    def least_classes(cls, config: MadodConfig) -> int:
-        """Two, and those that are held out as pseudo-unknown."""
-        return 2 + config.pseudo_units
 
     @classmethod
     def check(cls, config: MadodConfig, source: Pool) -> None:
@@ -252,8 +240,7 @@ class MADOD(Algorithm):
         Ours, and 0 in the paper: + w CE over all known classes by psi as it is, w the weight `all_class`.
         """
         how, tasks = self.config, self.featurize(batch)
-        ways = [way for sets in tasks for way in sets.both_ways()] if how.both_ways else tasks
-        each = [self.outer_terms(sets) for sets in ways]
+        each = [self.outer_terms(sets) for sets in tasks]
         terms = {name: torch.stack([term[name] for term in each]).sum() for name in each[0]}
         if how.all_class:
             plain = [all_class_risk(self.heads(sets.tasks), sets, restyled=how.restyled) for sets in tasks]
@@ -332,9 +319,7 @@ class MADOD(Algorithm):
     @cached_property
     def optimizer(self) -> torch.optim.Optimizer:
         """Adam, or the SGD of the paper's text."""
-        if self.config.outer == "sgd":
-            return sgd(self.parameters(), self.config.lr, momentum=0.9, weight_decay=self.config.weight_decay)
-        return super().optimizer
+        return self.descending(self.config.outer)
 
     def deploy(self, source: Pool, rng: np.random.Generator) -> Classifier:
         """Adapt the head to all known classes, phi frozen; the adapted head ships [MADOD, eq. adapt-update]."""

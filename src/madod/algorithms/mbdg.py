@@ -1,7 +1,7 @@
 """MBDG: risk under the constraint that restyling by G changes no answer, solved by primal and dual steps."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import torch.nn.functional as F
@@ -33,12 +33,14 @@ class MbdgConfig(BaseConfig):
     slack: Annotated[float, Uniform(1e-4, 0.01), AtLeast(0)] = 0.025
     """gamma, how far answers may move without a price."""
 
+    compile_from = 1500
+    needs_translate = True  # the constraint is about G
+
 
 @ALGORITHMS.register("mbdg")
 class MBDG(Algorithm):
     """Risk under a constraint of invariance to the generator G, primal and dual steps in turns [Robey et al. 2021]."""
 
-    compile_from = 1500
     recordable = True
     Config = MbdgConfig
     config: MbdgConfig
@@ -47,11 +49,6 @@ class MBDG(Algorithm):
     def __init__(self, config: MbdgConfig, setting: Setting, rng: torch.Generator) -> None:
         super().__init__(config, setting, rng)
         self.register_buffer("dual", torch.ones(()))
-
-    @classmethod
-    def needs_translate(cls, config: Any) -> bool:
-        """Always: the constraint is about G."""
-        return True
 
     def objective(self, batch: Batch) -> Terms:
         """L = CE + lambda R, R = mean KL(p(x) || p(G(x, v))), v ~ N(0, I) drawn anew for every image and step."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -20,7 +19,6 @@ from madod.data.base import Pool
 from madod.meta import Params, rehearse
 from madod.models.classifier import Classifier, Outputs, Setting
 from madod.models.convolution import differentiated_twice
-from madod.models.optimizers import sgd
 from madod.search import Above, Between, LogUniform
 from madod.tasks import Batch, Rows, gather
 
@@ -96,6 +94,7 @@ class MEDIC(Algorithm):
     """Meta-learning over domain and class splits at once, with a one-vs-all pair for every class [Wang et al. 2023]."""
 
     recordable = record_plain = True  # differentiated twice, a pass of few images is thousands of small kernels
+    descent = "sgd"
     falls = (0.8,)
     own_score = True
     Config = MedicConfig
@@ -150,12 +149,6 @@ class MEDIC(Algorithm):
         """L = sum over the three batches of CE + OVA; `functional_call` takes it at other parameters."""
         _, logits, pairs = self.net.answers(batch.x)
         return 3 * (F.cross_entropy(logits, batch.y) + one_vs_all(pairs, batch.y))
-
-    @cached_property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """SGD with momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay)
 
 
 class Cells:

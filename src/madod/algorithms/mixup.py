@@ -36,12 +36,13 @@ class MixupConfig(BaseConfig):
     concentration: Annotated[float, LogUniform(1e-1, 1e1), Above(0)] = 0.2
     """a of lam ~ Beta(a, a)."""
 
+    compile_from = 4000
+
 
 @ALGORITHMS.register("mixup")
 class Mixup(Algorithm):
     """Cross-entropy on straight lines between images of different domains [Zhang et al. 2018; Yan et al. 2020]."""
 
-    compile_from = 4000
     Config = MixupConfig
     config: MixupConfig
 

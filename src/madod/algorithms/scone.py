@@ -17,7 +17,7 @@ from madod.data.base import Pool
 from madod.equations import energy, stepped
 from madod.errors import InputError
 from madod.models.classifier import Setting
-from madod.models.optimizers import adam, sgd
+from madod.models.optimizers import adam
 from madod.search import Above, AtLeast, Between, Choice, LogUniform
 from madod.tasks import Shelf
 
@@ -83,6 +83,8 @@ class SconeConfig(BaseConfig):
     """Factor on the weight of a constraint that an epoch leaves violated."""
 
     scratch: ClassVar[dict[str, Any]] = BaseConfig.scratch | {"warm_lr": 1e-3, "warm": 0.75}
+    compile_from = 3000
+    least_classes = 3  # one is held out for an epoch
 
     def __post_init__(self) -> None:
         """Refuse shares of wild images that leave less than none for known ones."""
@@ -98,7 +100,6 @@ class SconeConfig(BaseConfig):
 class SCONE(Algorithm):
     """An energy detector trained on wild images made of held-out source classes and domains [Bai et al. 2023]."""
 
-    compile_from = 3000
     Config = SconeConfig
     config: SconeConfig
     multipliers: Tensor
@@ -114,11 +115,6 @@ class SCONE(Algorithm):
         self.register_buffer("warm_risk", torch.zeros(()))
         self.warm_steps = round(config.warm * setting.steps)
         self.seed = rng.initial_seed()
-
-    @classmethod
-    def least_classes(cls, config: SconeConfig) -> int:
-        """Two, and the one that is held out for an epoch."""
-        return 3
 
     @classmethod
     def check(cls, config: SconeConfig, source: Pool) -> None:
@@ -199,5 +195,4 @@ class SCONE(Algorithm):
     @cached_property
     def sgd(self) -> torch.optim.Optimizer:
         """SGD with Nesterov's momentum."""
-        how = self.config
-        return sgd(self.parameters(), how.lr, momentum=how.momentum, weight_decay=how.weight_decay, nesterov=True)
+        return self.descending("nesterov")

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import INNER, Agenda, Cell, Entry, checksum
 from madod.benchmark.generator import plain
 from madod.benchmark.plan import DatasetPlan, Plan, Variant, together
 from madod.benchmark.record import RunSpec
-from madod.benchmark.settings import settings
+from madod.benchmark.settings import config_of, settings
 from madod.benchmark.stage import Names, Open, Stage, called, opened, stage_of
 from madod.benchmark.toml import Keys, Toml
 from madod.benchmark.without import Without, without_name
@@ -55,8 +54,8 @@ class Job:
     @cached_property
     def generator(self) -> tuple[object, ...] | None:
         """What tells apart the generators of a sweep; None where the run has none."""
-        spec, method = self.spec, ALGORITHMS[self.spec.algorithm]
-        if spec.translate != "munit" or not method.needs_translate(method.Config(**spec.hparams)):
+        spec = self.spec
+        if spec.translate != "munit" or not config_of(spec).needs_translate:
             return None
         return (*self.sees, spec.translate_steps, spec.backbone, spec.start, spec.precision)
 
@@ -144,9 +143,7 @@ def _runs(plan: Plan, stage: Stage, variant: Variant) -> Iterator[tuple[Entry, J
 
 def _refuse_plain(spec: RunSpec, entry: DatasetPlan) -> None:
     """Refuse plain augmentation in place of G where the dataset allows none."""
-    method = ALGORITHMS[spec.algorithm]
-    restyles = method.needs_translate(method.Config(**spec.hparams))
-    if spec.translate == "augment" and entry.name in DATASETS and restyles:
+    if spec.translate == "augment" and entry.name in DATASETS and config_of(spec).needs_translate:
         plain(DATASETS[entry.name].augmentation)
 
 
@@ -155,9 +152,9 @@ def _refuse_few(names: Names, entry: Entry, spec: RunSpec) -> None:
 
     Where units are finer than classes, only pictures tell which classes are left; here one unit is enough.
     """
-    method, hidden = ALGORITHMS[spec.algorithm], {*entry.cell.unknown, *spec.ood_classes}
+    hidden = {*entry.cell.unknown, *spec.ood_classes}
     left = [name for name in names.units if name not in hidden]
-    least = method.least_classes(method.Config(**spec.hparams)) if names.units == names.classes else 1
+    least = config_of(spec).least_classes if names.units == names.classes else 1
     if len(left) < least:
         inner = f" and, for selection, {spec.ood_classes[0]}" if entry.fold else ""
         instead = "take another selection" if entry.fold else f"leave {spec.algorithm} out"

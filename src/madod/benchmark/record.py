@@ -16,7 +16,7 @@ OUTPUTS, VERDICTS = "outputs.safetensors", "verdicts.safetensors"
 NO_RECORD = "a run's record", "delete it and run it again"
 
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}
-"""Hyper-parameters younger than the first records, as they always were before."""
+"""Hyper-parameters younger than the first records, as they always were before; `both_ways` came and went."""
 
 LONGEST = 255
 """Bytes in the name of a folder, on most systems."""

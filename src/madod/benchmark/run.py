@@ -20,6 +20,7 @@ from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome, identity, leave, recalled, refuse_begun
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import RECORD, RunRecord, RunSpec
+from madod.benchmark.settings import config_of
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
 from madod.detectors import THREE
@@ -137,11 +138,11 @@ def equipped(material: Material, means: Means, fastest: Compute, clock: Clock) -
     """Return the spec's method, ready to be trained; refuse images that it can do nothing with before G is made."""
     spec = material.spec
     method = ALGORITHMS[spec.algorithm]
-    config = method.Config(**spec.hparams)
-    how = fastest.over(spec.steps, least=method.compiling_pays(config), insist=means.compiled)
+    config = config_of(spec)
+    how = fastest.over(spec.steps, least=config.compile_from, insist=means.compiled)
     method.check(config, material.parts.source)
     made: Generator | None = None
-    if method.needs_translate(config):
+    if config.needs_translate:
         with clock.stage("generator"):
             made = restyler(material, means, fastest, how)
         clock.add("generator", made.earlier - made.waited)

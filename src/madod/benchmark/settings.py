@@ -1,12 +1,13 @@
 """The hyper-parameters of a run: presets, then a draw of the random search, then what the plan says."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, get_type_hints
 
 import numpy as np
 
-from madod.algorithms.base import ALGORITHMS, refuse_unknown
+from madod.algorithms.base import ALGORITHMS, BaseConfig, refuse_unknown
+from madod.benchmark.record import RunSpec, lasting
 from madod.benchmark.spans import resolved
 from madod.kinds import taken
 from madod.search import LogUniform, Uniform, draw, ranges
@@ -17,6 +18,13 @@ def hparams(algorithm: str, given: Mapping[str, Any] | None = None, *, pretraine
     for name in given or {}:
         refuse_unknown(algorithm, name)
     return settings(algorithm, 0, given or {}, pretrained=pretrained)
+
+
+def config_of(spec: RunSpec) -> BaseConfig:
+    """Return the configuration of a run's method; what a record has of hyper-parameters that went is left out."""
+    config = ALGORITHMS[spec.algorithm].Config
+    own = {field.name: spec.hparams[field.name] for field in fields(config) if field.name in spec.hparams}
+    return config(**lasting(spec.hparams) | own)
 
 
 def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from madod.benchmark.examiner import JUDGE_STEPS
 from madod.benchmark.generator import MOST, plain
 from madod.benchmark.record import RunSpec
 from madod.benchmark.run import Material, divided, setting
+from madod.benchmark.settings import config_of
 from madod.data.base import DomainDataset, Pool
 from madod.models.classifier import Restyle, no_translate
 from madod.models.compute import compute
@@ -44,13 +45,13 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
     parts = divided(spec, dataset)
     source, how = parts.source.to(device), replace(compute(dataset.shape, device, spec.precision), compiled=False)
     method = ALGORITHMS[spec.algorithm]
-    config = method.Config(**spec.hparams)
+    config = config_of(spec)
     method.check(config, source)
     translate: Restyle = no_translate
     generator_step = 0.0
-    if method.needs_translate(config) and spec.translate == "augment":
+    if config.needs_translate and spec.translate == "augment":
         translate = plain(dataset.augmentation).translate
-    elif method.needs_translate(config):
+    elif config.needs_translate:
         architecture, sizes = preset(source.shape)
         munit = Munit(architecture, sizes, torch.Generator(device).manual_seed(0), seed=0, compute=how).to(device)
         generator_step = _seconds_a_step(munit, source, device)

@@ -45,7 +45,7 @@ Restyle = Callable[[Tensor, torch.Generator], Tensor]
 
 def no_translate(images: Tensor, rng: torch.Generator) -> Tensor:
     """Stand where there is no G, since the method did not ask for one."""
-    raise InputError("the method restyles images and did not say so: let its needs_translate return True")
+    raise InputError("the method restyles images and did not say so: set needs_translate = True in its Config")
 
 
 class Setting(NamedTuple):
