@@ -21,7 +21,8 @@ from madod.data.base import Domain, DomainDataset
 from madod.data.images import BadImage
 from madod.errors import InputError
 from madod.predict import Checked, Prediction, load
-from madod.predict.card import note
+from madod.predict.card import note, read_card, write_card
+from madod.storage import read_tensors, write_tensors
 from tests.test_storage import ENDLESS, endless
 
 
@@ -241,6 +242,15 @@ def test_what_is_missing_or_no_model(copy, tmp_path):
     refused(copy / "model.json", "is a file", "give the folder")
     (copy / "model.safetensors").unlink()
     refused(copy, "model.safetensors", "train the model again in a fresh folder")
+
+
+def test_a_model_without_the_scores_of_held_out_pictures_is_refused(copy):
+    card = read_card(copy, copy)
+    tensors, _ = read_tensors(copy / "model.safetensors")
+    del tensors["held.scores"]
+    write_tensors(copy / "model.safetensors", tensors, {})
+    write_card(copy, card)
+    refused(copy, "scores of held-out pictures", "train the model again in a fresh folder")
 
 
 @ENDLESS

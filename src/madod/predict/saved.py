@@ -15,7 +15,7 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError, is_out_of_memory
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
-from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
+from madod.predict.card import AGAIN, FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
 from madod.registry import PLUGINS
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
     net: nn.Module
     detector: Detector
     card: Card
-    held_scores: Tensor | None = None
+    held_scores: Tensor
     gallery: Gallery | None = None
 
 
@@ -45,7 +45,7 @@ def write(folder: Path, parts: Parts) -> Card:
     home = folder / NEW if (folder / FACTS).exists() else folder
     tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
     tensors |= {f"detector.{name}": value for name, value in parts.detector.state().items()}
-    tensors |= {} if parts.held_scores is None else {HELD: parts.held_scores}
+    tensors[HELD] = parts.held_scores
     write_tensors(home / WEIGHTS, tensors, {})
     if parts.gallery is not None:
         parts.gallery.save(home / GALLERY)
@@ -84,6 +84,8 @@ def read(folder: Path | str) -> Parts:
     home = latest(home_of(Path(folder)))
     card = read_card(home, folder)
     tensors, _ = read_tensors(home / WEIGHTS)
+    if HELD not in tensors:
+        raise InputError(f"the model in {home} lacks the scores of held-out pictures, which set a threshold: {AGAIN}")
     try:
         parts = _rebuilt(card, tensors)
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
@@ -107,4 +109,4 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
     examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
-    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))
+    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors[HELD])
