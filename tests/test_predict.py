@@ -269,13 +269,10 @@ def test_a_card_that_is_none_is_refused(copy, content):
     refused(copy, "model.json")
 
 
-@pytest.mark.parametrize(
-    ("there", "remedy"), [({"format": 99, "more": 1}, "update madod"), ({"format": 0}, "train the model again")]
-)
-def test_a_model_of_another_format_is_named(copy, there, remedy):
+def test_a_model_of_a_later_format_is_named(copy):
     card = json.loads((copy / "model.json").read_text(encoding="utf-8"))
-    (copy / "model.json").write_text(json.dumps(card | there), encoding="utf-8")
-    refused(copy, f"format {there['format']}", remedy)
+    (copy / "model.json").write_text(json.dumps(card | {"format": 99, "more": 1}), encoding="utf-8")
+    refused(copy, "format 99", "update madod")
 
 
 @pytest.mark.parametrize("lost", ["model", "model/model.safetensors", "outputs.safetensors"])
