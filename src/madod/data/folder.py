@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 
 from madod.data.base import DATASETS, Domain, DomainDataset
-from madod.data.cache import Counted, decoded
+from madod.data.cache import decoded
 from madod.data.finding import LabelledFile, find_pictures, refuse_name
 from madod.data.images import BadImage
 from madod.data.order import missing, refuse_deeper, refuse_twins, require_two
 from madod.errors import InputError
+from madod.progress import Progress, silent
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class Folder(DomainDataset):
         size: int,
         skip_bad: bool = False,
         cache: Path | None = None,
-        progress: Counted | None = None,
+        progress: Progress = silent,
     ) -> None:
         self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
         self._short_name = recorded_as(Path(root))

@@ -68,5 +68,5 @@ def open_dataset(name: str, how: Opening, progress: Progress) -> "DomainDataset"
     if "cache" in takes:
         given["cache"] = (how.cache or cache_dir()) / "images"
     if "progress" in takes:
-        given["progress"] = lambda done, total: progress("decoding", done, total)
+        given["progress"] = progress
     return make(**given)
