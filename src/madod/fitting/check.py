@@ -72,7 +72,7 @@ NAMES = {each.name for each in fields(Fold)}
 
 
 def checked(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run, *, detectors: Sequence[str] = THREE
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run, *, detectors: Sequence[str]
 ) -> list[Fold]:
     """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
 
@@ -116,9 +116,7 @@ def _noted(file: Path) -> bool:
     return False
 
 
-def standing(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
-) -> Check:
+def standing(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str]) -> Check:
     """Return the check to go by: a longer one of this very run than is asked for, where `check.json` has it whole."""
     done = _done(out / CHECKED, detectors)
     for longer in LONGEST_FIRST[: LONGEST_FIRST.index(how)] if done else ():
@@ -127,9 +125,7 @@ def standing(
     return how
 
 
-def awaited(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
-) -> list[RunSpec]:
+def awaited(spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str]) -> list[RunSpec]:
     """Return the runs of a check that are not done yet: neither noted in `check.json` nor finished before a kill."""
     if how == "none":
         return []
