@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -35,7 +34,9 @@ class Domain:
 class DomainDataset(ABC):
     """The same classes seen in several domains."""
 
-    name: ClassVar[str]
+    name: str
+    recorded_name: str = ""
+    """What records call it, where that is not its name."""
     domains: tuple[str, ...]
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
@@ -45,8 +46,8 @@ class DomainDataset(ABC):
 
     @property
     def short_name(self) -> str:
-        """What records call it: its name, unless that is long."""
-        return self.name
+        """What records call it."""
+        return self.recorded_name or self.name
 
     @property
     def units(self) -> tuple[str, ...]:

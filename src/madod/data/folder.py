@@ -45,8 +45,8 @@ class Folder(DomainDataset):
         cache: Path | None = None,
         progress: Progress = silent,
     ) -> None:
-        self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        self._short_name = recorded_as(Path(root))
+        self.name = str(root)  # messages name the user's folder, not the kind of dataset
+        self.recorded_name = recorded_as(Path(root))
         refuse_size(size)
         pictures = find_pictures(Path(root))
         refuse_deeper(pictures, Path(root))
@@ -66,11 +66,6 @@ class Folder(DomainDataset):
         self.paths = {name: tuple(picture.path for picture in kept[rows]) for name, rows in self._rows.items()}
         for sentence in missing(kept, Path(root)):
             log.warning("%s: %s", self.name, sentence)
-
-    @property
-    def short_name(self) -> str:
-        """What records call it: the folder's own name."""
-        return self._short_name
 
     def read(self, domain: str) -> Domain:
         """Return one domain's images, memory-mapped, in the order of `paths`."""
