@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -53,6 +54,13 @@ class DomainDataset(ABC):
     def units(self) -> tuple[str, ...]:
         """The names of the units: the classes, unless the dataset has finer ones."""
         return self.classes
+
+    @classmethod
+    def without_files(cls) -> Self:
+        """Return one that can be asked for its names alone, wherever its files are; refuse one that states none."""
+        blank = cls.__new__(cls)
+        blank.check_names(needed=("domains", "classes"))
+        return blank
 
     @abstractmethod
     def read(self, domain: str) -> Domain:
