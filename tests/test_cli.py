@@ -529,6 +529,20 @@ def test_threads_wait_a_short_while_unless_the_user_says_otherwise(given, left):
     assert done.stdout.splitlines()[-1] == left
 
 
+@pytest.mark.parametrize("given", [{}, {"PYTHONWARNINGS": "error"}])
+def test_no_program_of_ours_shows_that_pillow_warns_of_large_pictures_and_importing_silences_nothing(given):
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    warn = "import PIL.Image, warnings; warnings.warn('Image size (9 pixels)', PIL.Image.DecompressionBombWarning)"
+    ours = f"import subprocess, sys; from madod.cli.main import main; main(['list', 'x']); warn = {warn!r}; exec(warn)"
+    for script, seen in (
+        (f"{ours}; sys.exit(subprocess.run([sys.executable, '-c', warn]).returncode)", False),
+        (f"import madod.data.images; {warn}", True),
+    ):
+        done = subprocess.run([sys.executable, "-c", script], env=plain | given, capture_output=True, text=True)
+        assert ("DecompressionBombWarning" in done.stderr) == seen
+        assert bool(done.returncode) == (seen and bool(given))
+
+
 def test_the_end_is_short_but_where_triton_would_count_what_is_left(monkeypatch):
     frozen = gc.get_freeze_count()
     monkeypatch.setitem(sys.modules, "triton", sys)
