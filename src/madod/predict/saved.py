@@ -83,16 +83,30 @@ def read(folder: Path | str) -> Parts:
     """Read what `write` wrote into a model's own folder, or that of the run that made it."""
     home = latest(home_of(Path(folder)))
     card = read_card(home, folder)
-    tensors, _ = read_tensors(home / WEIGHTS)
-    if HELD not in tensors:
-        raise InputError(f"the model in {home} lacks the scores of held-out pictures, which set a threshold: {AGAIN}")
     try:
-        parts = _rebuilt(card, tensors)
+        parts = _rebuilt(card, _tensors(home))
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         if isinstance(error, InputError) or is_out_of_memory(error):
             raise
         raise damaged(home) from error
     return parts._replace(gallery=read_gallery(home / GALLERY) if card.gallery else None)
+
+
+def card_of(folder: Path | str) -> Card:
+    """Read what a saved model says of itself, without its network; refuse one that is not as it was saved."""
+    return read_card(latest(home_of(Path(folder))), folder)
+
+
+def held_scores(folder: Path | str) -> Tensor:
+    """Read a saved model's scores of held-out pictures (n,), without its network."""
+    return _tensors(latest(home_of(Path(folder))))[HELD]
+
+
+def _tensors(home: Path) -> dict[str, Tensor]:
+    tensors, _ = read_tensors(home / WEIGHTS)
+    if HELD not in tensors:
+        raise InputError(f"the model in {home} lacks the scores of held-out pictures, which set a threshold: {AGAIN}")
+    return tensors
 
 
 def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
