@@ -243,7 +243,7 @@ class Algorithm(nn.Module, ABC):
         return self.net
 
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms", Algorithm)
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm)
 
 
 def refuse_unknown(algorithm: str, hparam: str) -> None:

@@ -91,7 +91,7 @@ class DomainDataset(ABC):
         return name
 
 
-DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data", DomainDataset)
+DATASETS: Registry[DomainDataset] = Registry("dataset", DomainDataset)
 
 
 @dataclass(frozen=True)
