@@ -14,11 +14,11 @@ import pytest
 import tyro
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig
-from madod.cli.list import PACKAGES, table
+from madod.cli.list import table
 from madod.cli.main import VERBS, leave, main
 from madod.cli.progress import lines, shown
 from madod.cli.train import arguments_of
-from madod.registry import Registry
+from madod.registry import PACKAGES, Registry
 from tests.predict.toy import files, toy_model
 
 
@@ -94,13 +94,13 @@ def test_flags_that_a_method_has_no_use_for_are_not_offered(capsys):
 
 @pytest.mark.parametrize("kind", PACKAGES)
 def test_lists_are_sorted_and_say_something_of_everything(kind, capsys):
-    assert main(["list", kind, "--json"]) == 0
+    assert main(["list", f"{kind}s", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert list(rows) == sorted(rows)
-    assert rows.keys() == set(Registry(kind, PACKAGES[kind]))
+    assert rows.keys() == set(Registry(kind))
     assert len(rows) >= 2
     assert all(len(summary.split()) > 2 for summary in rows.values())
-    assert main(["list", kind]) == 0
+    assert main(["list", f"{kind}s"]) == 0
     table = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in table] == list(rows)
     for line, summary in zip(table, rows.values(), strict=True):
@@ -110,11 +110,11 @@ def test_lists_are_sorted_and_say_something_of_everything(kind, capsys):
 def test_a_list_of_nothing_in_particular_has_every_kind(capsys):
     assert main(["list", "--json"]) == 0
     every = json.loads(capsys.readouterr().out)
-    assert every.keys() == PACKAGES.keys()
+    assert every.keys() == {f"{kind}s" for kind in PACKAGES}
     assert main(["list"]) == 0
     table = capsys.readouterr().out
     for kind, rows in every.items():
-        assert rows.keys() == set(Registry(kind, PACKAGES[kind]))
+        assert rows.keys() == set(Registry(kind.removesuffix("s")))
         assert f"{kind}\n  {min(rows)} " in table
 
 
@@ -527,6 +527,20 @@ def test_threads_wait_a_short_while_unless_the_user_says_otherwise(given, left):
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_WAIT", "GOMP_"))}
     done = subprocess.run([sys.executable, "-c", script], env=plain | given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == left
+
+
+@pytest.mark.parametrize("given", [{}, {"PYTHONWARNINGS": "error"}])
+def test_no_program_of_ours_shows_that_pillow_warns_of_large_pictures_and_importing_silences_nothing(given):
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
+    warn = "import PIL.Image, warnings; warnings.warn('Image size (9 pixels)', PIL.Image.DecompressionBombWarning)"
+    ours = f"import subprocess, sys; from madod.cli.main import main; main(['list', 'x']); warn = {warn!r}; exec(warn)"
+    for script, seen in (
+        (f"{ours}; sys.exit(subprocess.run([sys.executable, '-c', warn]).returncode)", False),
+        (f"import madod.data.images; {warn}", True),
+    ):
+        done = subprocess.run([sys.executable, "-c", script], env=plain | given, capture_output=True, text=True)
+        assert ("DecompressionBombWarning" in done.stderr) == seen
+        assert bool(done.returncode) == (seen and bool(given))
 
 
 def test_the_end_is_short_but_where_triton_would_count_what_is_left(monkeypatch):

@@ -245,10 +245,11 @@ def test_retention_and_diversity_by_hand():
         return ((images.mean((1, 2, 3)) * 255).round() == 40).long()
 
     assert domain_distance(held_out) == pytest.approx(100 / 255)
-    copying = judge(lambda images, rng: images, verdict, held_out, seeded())
+    how = {"most": 512, "reconstruction": 0.1, "steps": 10}
+    copying = judge(lambda images, rng: images, verdict, held_out, seeded(), **how)
     assert (copying.retention, copying.diversity, copying.images, copying.clean) == (1.0, 0.0, 8, pytest.approx(0.75))
     shifts = iter([0.0, 0.1])
-    moving = judge(lambda images, rng: images + next(shifts), verdict, held_out, seeded())
+    moving = judge(lambda images, rng: images + next(shifts), verdict, held_out, seeded(), **how)
     assert moving.diversity == pytest.approx(0.1 * 255 / 100, rel=1e-5)
     assert diversity(torch.tensor([0.1, 0.3]), 0.4) == pytest.approx(0.5)
     y, said, restyled = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 1, 0], [0, 0, 1, 0, 1]])

@@ -76,7 +76,7 @@ def fitted(net: nn.Module, images: np.ndarray, y: torch.Tensor, name: str) -> De
 def model_of(net: nn.Module, detector: Detector, images: np.ndarray, **facts: Checked) -> Model:
     """A model whose threshold splits the given images."""
     card = Card(CLASSES, images.shape[1:], "erm", "small_cnn", ("a", "b"), detector.name, 0.0, {}, **facts)
-    model = Model(net, detector, card)
+    model = Model(net, detector, card, torch.zeros(1))
     model.threshold = float(model.judge(list(images))[1].quantile(0.7))
     return model
 
@@ -273,7 +273,7 @@ def quick(monkeypatch, exported) -> Model:
 def test_a_file_that_answers_otherwise_is_not_kept(quick, monkeypatch, tmp_path):
     file = tmp_path / "model.onnx"
     file.write_bytes(b"an older one")
-    other = Model(quick.net, quick.detector, quick.card)
+    other = Model(quick.net, quick.detector, quick.card, quick.held_scores)
     monkeypatch.setattr(other, "judge", lambda pixels: tuple(part + 2e-2 for part in quick.judge(pixels)))
     with pytest.raises(InputError, match="answers otherwise"):
         export(other, file)
@@ -297,7 +297,7 @@ class Rounding(nn.Module):
 
 
 def test_a_model_on_a_gpu_is_compared_as_a_cpu_has_it(quick, tmp_path):
-    model = Model(Rounding(quick.net), quick.detector, quick.card)
+    model = Model(Rounding(quick.net), quick.detector, quick.card, quick.held_scores)
     assert export(model, tmp_path / "model.onnx")
     assert model.net.places == 1  # and the model stays where it is
 

@@ -25,7 +25,7 @@ everything = pytest.mark.parametrize("registry", [ALGORITHMS, DETECTORS, DATASET
 @pytest.fixture
 def registry():
     """A registry of detectors apart from the one that everybody uses."""
-    return Registry("detector", "madod.detectors")
+    return Registry("detector")
 
 
 @everything
@@ -161,9 +161,9 @@ def test_a_file_whose_names_cannot_be_read_is_named_with_its_line(registry, tmp_
 def test_names_and_summaries_need_no_import():
     code = """
 import sys
-from madod.registry import Registry
-for kind, package in (("algorithm", "madod.algorithms"), ("detector", "madod.detectors"), ("dataset", "madod.data")):
-    registry = Registry(kind, package)
+from madod.registry import PACKAGES, Registry
+for kind in PACKAGES:
+    registry = Registry(kind)
     assert all(registry.summary(name) for name in registry)
 heavy = {"torch", "numpy", "sklearn", "PIL"} & sys.modules.keys()
 assert not heavy, heavy
@@ -202,7 +202,7 @@ def test_plugins_are_found_by_their_text_and_imported_when_asked_for(plugin, tmp
     assert registry.summary("suspicion") == "What MSP says."
     assert "an_outsider" not in sys.modules
     monkeypatch.setenv(module.PLUGINS, "an_outsider, an_outsider")
-    assert Registry("detector", "madod.detectors").entries == registry.entries
+    assert Registry("detector").entries == registry.entries
 
 
 def test_two_plugins_under_one_name_are_refused(plugin, tmp_path, monkeypatch, registry):
@@ -274,7 +274,7 @@ def test_a_plugin_that_cannot_be_imported_is_named_with_its_line(texts, said, tm
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv(module.PLUGINS, plugin)
     with pytest.raises(InputError, match=said):
-        Registry("algorithm", "madod.algorithms")["outsider"]
+        Registry("algorithm")["outsider"]
 
 
 @pytest.mark.parametrize("error", [MemoryError, OSError(24, "Too many open files")], ids=["memory", "system"])
@@ -284,14 +284,14 @@ def test_what_is_no_fault_of_a_plugin_is_not_laid_to_it(error, monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", full)
     with pytest.raises(error if isinstance(error, type) else type(error)):
-        Registry("detector", "madod.detectors")["energy"]
+        Registry("detector")["energy"]
 
 
 def test_a_fault_of_the_packages_own_is_not_laid_to_people(monkeypatch):
     monkeypatch.delitem(sys.modules, "madod.detectors.energy", raising=False)
     monkeypatch.setitem(sys.modules, "madod.equations", None)
     with pytest.raises(ImportError):
-        Registry("detector", "madod.detectors")["energy"]
+        Registry("detector")["energy"]
 
 
 def test_a_plugin_that_is_not_there_is_said_so_without_frozen_modules():

@@ -1,7 +1,7 @@
 """What a field takes, by its type: the same for a plan, the command line and Python, and refused in the same words."""
 
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from numbers import Integral, Real
@@ -14,15 +14,12 @@ PLURAL: dict[Any, str] = {str: "texts", int: "whole numbers", float: "numbers"}
 
 F = TypeVar("F")
 
+hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
+"""Gives the type of every field of a dataclass, without what is annotated."""
+
 
 class Misfit(ValueError):  # noqa: N818  # caught where its field is known
     """A value of another kind than its field."""
-
-
-@cache
-def hints(form: type[Any]) -> dict[str, Any]:
-    """Return the type of every field of a dataclass, without what is annotated."""
-    return get_type_hints(form)
 
 
 def taken(name: str, hint: Any, value: Any) -> Any:
@@ -35,8 +32,7 @@ def taken(name: str, hint: Any, value: Any) -> Any:
 
 def filled(form: type[F], **given: Any) -> F:
     """Return a dataclass with these values, each as its field wants it."""
-    fields: dict[str, Any] = get_type_hints(form)
-    return form(**{name: taken(name, fields[name], value) for name, value in given.items()})
+    return form(**{name: taken(name, hints(form)[name], value) for name, value in given.items()})
 
 
 def _as(hint: Any, value: Any) -> Any:

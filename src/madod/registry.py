@@ -15,6 +15,9 @@ from madod.errors import InputError, nearest
 
 T = TypeVar("T")
 
+PACKAGES = {"algorithm": "madod.algorithms", "detector": "madod.detectors", "dataset": "madod.data"}
+"""What can be registered, and the package whose files do."""
+
 PLUGINS = "MADOD_PLUGINS"
 """Names modules outside the package that register too, with commas between them."""
 
@@ -37,9 +40,9 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     Names and summaries are read from the source text, so that listing them imports nothing heavy.
     """
 
-    def __init__(self, kind: str, package: str, base: type[object] = object) -> None:
+    def __init__(self, kind: str, base: type[object] = object) -> None:
         self.kind = kind
-        self.package = package
+        self.package = PACKAGES[kind]
         self.base = base
         self._classes: dict[str, type[T]] = {}
 

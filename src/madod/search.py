@@ -16,6 +16,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from madod.kinds import hints
+
 C = TypeVar("C")
 
 
@@ -123,13 +125,12 @@ def bounds(config: type[Any]) -> dict[str, Bound]:
 
 
 def _marks(config: type[Any], kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(config, include_extras=True).items()
-    marks = {name: get_args(hint)[1:] for name, hint in hints if get_origin(hint) is Annotated}
+    whole = get_type_hints(config, include_extras=True).items()
+    marks = {name: get_args(hint)[1:] for name, hint in whole if get_origin(hint) is Annotated}
     return {name: mark for name, extras in marks.items() for mark in extras if isinstance(mark, kind)}
 
 
 def draw(config: type[C], rng: np.random.Generator) -> C:
     """Return a draw of a random search: every field that has a range drawn from it, the others as published."""
-    plain = get_type_hints(config)
     drawn = {name: span.sample(rng) for name, span in ranges(config).items()}
-    return config(**{name: round(value) if plain[name] is int else value for name, value in drawn.items()})
+    return config(**{name: round(value) if hints(config)[name] is int else value for name, value in drawn.items()})

@@ -47,7 +47,7 @@ def trained(name: str, monkeypatch: pytest.MonkeyPatch, *, recorded: bool) -> Tr
     for learner.step in range(STEPS):
         batch = next(batches)
         losses.append(learner.update(batch)["loss"])
-        if "_recorded" in vars(learner) and shapes(tensors(batch)) == shapes(learner._recorded.given):
+        if learner.recorded and shapes(tensors(batch)) == shapes(learner.recorded.given):
             replayed.append(learner.step)
     return Training(torch.stack(losses).tolist(), replayed, start, flat(learner))
 

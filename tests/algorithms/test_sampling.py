@@ -138,7 +138,7 @@ def test_scone_needs_three_classes():
 
 def test_irm_weighs_the_penalty_after_annealing_and_adam_and_a_recording_start_afresh():
     algorithm = toy_algorithm("irm", anneal=2, penalty=50.0)
-    vars(algorithm)["_recorded"] = "a step of the old weight and the old moments"
+    algorithm.recorded = "a step of the old weight and the old moments"
     stream = algorithm.batches(toy_pool(), np.random.default_rng(0))
     for algorithm.step in range(3):
         terms = algorithm.update(next(stream))
@@ -146,7 +146,7 @@ def test_irm_weighs_the_penalty_after_annealing_and_adam_and_a_recording_start_a
         torch.testing.assert_close(terms["loss"], terms["risk"] + weight * terms["penalty"])
         taken = {int(state["step"]) for state in algorithm.optimizer.state.values()}
         assert taken == {algorithm.step + 1 if algorithm.step < 2 else 1}
-        assert ("_recorded" in vars(algorithm)) == (algorithm.step < 2)
+        assert (algorithm.recorded is not None) == (algorithm.step < 2)
 
 
 def test_mbdg_dual_climbs_while_answers_move():

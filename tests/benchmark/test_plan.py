@@ -30,7 +30,7 @@ WRONG = {
     'algorithms = ["erm"]|algorithms = ["emr"]': (2, "no algorithm 'emr'", "did you mean 'erm'?"),
     '["msp", "energy"]|["msp",\n  "enrgy"]': (4, "no detector 'enrgy'", "did you mean 'energy'?"),
     '["msp", "energy"]|["own", "energy"]': (3, "erm has no unknown score of its own", "such as energy"),
-    'name = "digits"|name = "digit"': (8, "no dataset 'digit'", "did you mean 'digits'?"),
+    'name = "digits"|name = "digit"': (8, "no folder digit, and no dataset of that name", "did you mean 'digits'?"),
     '["neon"]|["noen"]': (9, "no domain 'noen' in digits", "did you mean 'neon'?"),
     '["neon"]|"neon"': (9, 'write test_domains = ["neon"]', '"all"'),
     'unknown = ["4"]|unknown = ["four"]': (10, "no class 'four' in digits", "it has 0, 1"),

@@ -64,7 +64,7 @@ def test_what_follows_a_training_has_the_memory_of_its_recorded_steps(animals, t
 
     def recorded(learner, *given, **named):
         history = train(learner, *given, **named)
-        vars(learner)["_recorded"] = recording = Recording()
+        learner.recorded = recording = Recording()
         kept.append((weakref.ref(recording), learner))
         return history
 

@@ -84,7 +84,7 @@ def test_a_second_start_reads_nothing(files, cache, reads, hashed):
     assert sorted(reads) == sorted(hashed) == sorted(files)
     reads.clear(), hashed.clear()
     calls = []
-    again = decoded(files, 8, cache=cache, progress=lambda done, total: calls.append(done))
+    again = decoded(files, 8, cache=cache, progress=lambda _, done, total: calls.append(done))
     assert (reads, hashed, calls) == ([], [], [])
     assert torch.equal(first.images, again.images)
 
@@ -107,7 +107,7 @@ def test_writing_to_the_images_leaves_the_file(files, cache, recwarn):
 
 def test_progress_counts_every_picture(files, cache):
     calls = []
-    decoded(files, 8, cache=cache, progress=lambda done, total: calls.append((done, total)))
+    decoded(files, 8, cache=cache, progress=lambda _, done, total: calls.append((done, total)))
     assert calls == [(k, 40) for k in range(1, 41)]
 
 
@@ -314,7 +314,7 @@ def test_a_cache_that_takes_no_large_files_says_so(files, cache, monkeypatch):
 
 
 def test_a_broken_progress_display_is_not_blamed_on_the_disk(files, cache):
-    def broken(done, total):
+    def broken(stage, done, total):
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):

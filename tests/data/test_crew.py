@@ -62,7 +62,7 @@ def test_processes_make_what_one_makes(files, cache, hired, tmp_path, monkeypatc
     (tmp_path / "json.py").write_text("raise SystemExit('not the module that is meant')")
     monkeypatch.chdir(tmp_path)
     calls = []
-    found = decoded(files, 8, cache=cache, progress=lambda done, total: calls.append((done, total)))
+    found = decoded(files, 8, cache=cache, progress=lambda _, done, total: calls.append((done, total)))
     assert torch.equal(found.images, expected(files))
     assert caplog.text == ""  # no process died, so that all of the work was theirs
     assert calls == [(k, 40) for k in range(4, 41, 4)]
@@ -107,7 +107,7 @@ def test_bad_files_leave_no_gap(files, cache):
 
 @pytest.mark.parametrize("victims", [1, 3])
 def test_work_goes_on_when_processes_are_killed(files, cache, hired, victims, caplog):
-    def kill(done, total):
+    def kill(stage, done, total):
         if done == 4:
             for process in hired[:victims]:
                 process.kill()
@@ -143,7 +143,7 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(files, cache, monkeypatc
 
 
 def test_an_exception_of_the_progress_ends_the_processes(files, cache, hired):
-    def broken(done, total):
+    def broken(stage, done, total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -189,7 +189,7 @@ crew._started = started
 print("ready", flush=True)
 while not go.exists():
     time.sleep(0.001)
-found = cache.decoded(sorted(photos.iterdir()), 8, cache=where, progress=lambda *now: print(*now, flush=True))
+found = cache.decoded(sorted(photos.iterdir()), 8, cache=where, progress=lambda _, *now: print(*now, flush=True))
 print("sum", int(found.images.sum()), flush=True)
 """
 

@@ -84,7 +84,7 @@ def test_size_as_asked(root, cache):
 
 def test_progress_is_shown_when_decoding(root, cache):
     calls = []
-    Folder(root, size=32, cache=cache, progress=lambda done, total: calls.append((done, total)))
+    Folder(root, size=32, cache=cache, progress=lambda _, done, total: calls.append((done, total)))
     assert calls[-1] == (8, 8)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from madod.benchmark.record import RunSpec
+from madod.benchmark.run import fingerprints
 from madod.data.base import Domain
 from madod.data.digits import Digits
 from madod.data.split import split
@@ -14,6 +15,7 @@ from madod.fitting import check
 from madod.fitting.check import CHECKED, Fold, awaited, checked
 
 SPEC = RunSpec("digits", None, (), "erm", steps=4)
+IMAGES = fingerprints(split(Digits(), test_domain=None))
 
 
 def asked(out, error):
@@ -24,7 +26,7 @@ def asked(out, error):
         begun.append(spec.test_domain)
         raise error
 
-    return begun, lambda: checked(SPEC, Digits(), "full", out, run)
+    return begun, lambda: checked(SPEC, Digits(), "full", out, run, detectors=THREE, images=IMAGES)
 
 
 @pytest.fixture
@@ -41,7 +43,9 @@ def working(tmp_path, monkeypatch):
             if spec.test_domain in failing:
                 raise InputError("G is no good: give --waive-gate")
 
-        return checked(SPEC, dataset or Digits(), "full", tmp_path, run, detectors=detectors), domains
+        dataset = dataset or Digits()
+        how = {"detectors": detectors, "images": fingerprints(split(dataset, test_domain=None))}
+        return checked(SPEC, dataset, "full", tmp_path, run, **how), domains
 
     return begun
 
@@ -63,10 +67,10 @@ def test_folds_that_failed_are_tried_again_and_finished_ones_are_not(working):
 
 
 def test_what_is_done_of_a_check_is_not_awaited(working, tmp_path):
-    def left(**how):
-        return [spec.test_domain for spec in awaited(SPEC, Digits(), "full", tmp_path, **how)]
+    def left(spec=SPEC, how="full", detectors=THREE):
+        return [plan.test_domain for plan in awaited(spec, Digits(), how, tmp_path, detectors=detectors, images=IMAGES)]
 
-    assert awaited(SPEC, Digits(), "none", tmp_path) == []
+    assert left(how="none") == []
     assert left() == list(Digits.domains)
     begun = []
 
@@ -79,22 +83,23 @@ def test_what_is_done_of_a_check_is_not_awaited(working, tmp_path):
         (folder / "record.json").touch()
 
     with pytest.raises(KeyboardInterrupt):
-        checked(SPEC, Digits(), "full", tmp_path, killed)
+        checked(SPEC, Digits(), "full", tmp_path, killed, detectors=THREE, images=IMAGES)
     assert left() == list(Digits.domains[1:])
-    assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
+    assert left(replace(SPEC, steps=8)) == list(Digits.domains)
     working(failing=("neon",))
     assert left() == ["neon"]
     assert left(detectors=(*THREE, "knn")) == list(Digits.domains)
     working()
     assert left() == []
-    assert len(awaited(replace(SPEC, steps=8), Digits(), "full", tmp_path)) == len(Digits.domains)
+    assert left(replace(SPEC, steps=8)) == list(Digits.domains)
 
 
 def test_a_check_that_is_killed_while_it_tries_a_fold_again_keeps_the_others(working, tmp_path):
     working(failing=("chalk",))
     with pytest.raises(KeyboardInterrupt):
-        checked(SPEC, Digits(), "full", tmp_path, interrupted)
-    assert [spec.test_domain for spec in awaited(SPEC, Digits(), "full", tmp_path)] == ["chalk"]
+        checked(SPEC, Digits(), "full", tmp_path, interrupted, detectors=THREE, images=IMAGES)
+    left = awaited(SPEC, Digits(), "full", tmp_path, detectors=THREE, images=IMAGES)
+    assert [spec.test_domain for spec in left] == ["chalk"]
 
 
 def interrupted(*_):

@@ -1,6 +1,5 @@
 """A training says what not to rely on, why, and what to do; and nothing where there is nothing to say."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ from madod.fitting.check import Fold
 from madod.fitting.doubts import doubts
 from madod.fitting.strangers import Strangers
 from madod.predict import Checked, load
-from madod.predict.card import FACTS, note, sealed
+from madod.predict.card import note
 from tests.predict.toy import toy_model
 
 GOOD = Fold("day", "fox", 500, 100, 0.8, 0.25, {"energy": 0.9, "msp": 0.5}, {}, [])
@@ -136,16 +135,6 @@ def test_warnings_of_labels_and_of_unknowns_are_kept_apart():
     assert [len(told.of_labels), len(told.of_unknowns)] == [1, 1]
     assert told.warnings == told.of_labels + told.of_unknowns
     assert told.of_labels[0].startswith("do not rely on its labels")
-
-
-def test_a_model_saved_when_warnings_were_one_list_still_loads(tmp_path):
-    toy_model().save(tmp_path)
-    labels, unknowns = "do not rely on its labels: few are right", "do not rely on it to find unknowns: it guesses"
-    facts = json.loads((tmp_path / FACTS).read_text())
-    facts["check"] = {"domains": 2, "accuracy": 0.5, "auroc": None, "warnings": [labels, unknowns]}
-    del facts["sha256"]
-    (tmp_path / FACTS).write_text(json.dumps({**facts, "sha256": sealed(tmp_path, facts)}))
-    assert load(tmp_path).check == Checked(2, 0.5, None, (labels,), (unknowns,))
 
 
 def test_a_model_keeps_what_was_noted(tmp_path):

@@ -14,8 +14,10 @@ import madod
 from madod.benchmark.claim import alone
 from madod.cli.bench import visible_gpus
 from madod.cli.main import main
+from madod.data.base import Pool
 from madod.data.opening import Opening, open_dataset
 from madod.models.device import device_named
+from madod.predict import saved
 from madod.progress import silent
 
 
@@ -183,6 +185,17 @@ def test_a_finished_run_is_not_touched_by_another_one(pictures, tmp_path):
         madod.fit(pictures, steps=4, **how)
     (tmp_path / "out" / "history.jsonl").unlink()
     assert madod.fit(pictures, steps=4, **how).card == first.card
+
+
+def test_a_finished_run_is_read_without_its_network_and_its_pictures_are_hashed_once(pictures, tmp_path, monkeypatch):
+    how = {"out": tmp_path / "out", "cache": tmp_path, "algorithm": "erm", "steps": 2, "check": "short"}
+    madod.fit(pictures, **how)
+    built, rebuilt, hashed, fingerprint = [], saved._rebuilt, [], Pool.fingerprint.func
+    monkeypatch.setattr(saved, "_rebuilt", lambda card, tensors: built.append(card) or rebuilt(card, tensors))
+    monkeypatch.setattr(Pool, "fingerprint", property(lambda pool: hashed.append(len(pool)) or fingerprint(pool)))
+    madod.fit(pictures, **how)
+    assert len(built) == 1  # what it returns
+    assert sum(hashed) == 48
 
 
 def test_a_training_does_not_hide_behind_a_model_that_was_saved_there(pictures, tmp_path):

@@ -4,6 +4,7 @@ import torch
 from madod.errors import InputError
 from madod.models.backbones import build
 from madod.models.efficientnet import SameConv, efficientnet_lite0, without_underscores
+from madod.models.layers import group_norm
 from madod.models.pretrained import PACKAGED, pretrained
 from tests.models.real import needs_photos, share_right
 
@@ -11,7 +12,7 @@ WANTED = PACKAGED["efficientnet_lite0"]
 
 
 def test_it_has_the_published_size():
-    parameters = sum(weight.numel() for weight in efficientnet_lite0().net.parameters())
+    parameters = sum(weight.numel() for weight in efficientnet_lite0(3, group_norm).net.parameters())
     assert parameters == 4_652_008 - 1281 * 1000
 
 
@@ -32,7 +33,7 @@ def test_padding_is_tensorflows(size, kernel, stride):
 
 
 def test_pixels_arrive_as_the_weights_want_them():
-    net = efficientnet_lite0().net
+    net = efficientnet_lite0(3, group_norm).net
     levels = torch.tensor([0.0, 127.0, 255.0]).view(3, 1, 1, 1).expand(3, 3, 1, 1)
     torch.testing.assert_close(net.normalize(levels / 255), (levels - 127) / 128)
 

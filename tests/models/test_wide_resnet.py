@@ -2,11 +2,12 @@ import torch
 from torch import nn
 
 from madod.models.backbones import build
+from madod.models.layers import group_norm
 from madod.models.wide_resnet import wrn_16_2
 
 
 def test_it_has_the_published_depth_and_size():
-    net, features, *_ = wrn_16_2()
+    net, features, *_ = wrn_16_2(3, group_norm)
     convolutions = [layer for layer in net.modules() if isinstance(layer, nn.Conv2d) and layer.kernel_size == (3, 3)]
     assert len(convolutions) + 3 == 16  # depth counts the projections of the three shortcuts
     assert features == 128

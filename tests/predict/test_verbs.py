@@ -34,6 +34,13 @@ def test_the_numbers_are_those_of_python(home, capsys):
     assert (said["strange"], said["unreadable"], said["threshold"]) == ({"wolf": 6}, [], 0.0)
 
 
+def test_a_picture_a_little_below_the_limit_is_labelled_without_a_warning(home, recwarn, capsys):
+    Image.new("1", (20_000, 4_900)).save(home / "large.png")
+    assert main(["predict", str(home / "model"), str(home / "large.png"), "--format", "csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == 2
+    assert not [warning for warning in recwarn if issubclass(warning.category, Image.DecompressionBombWarning)]
+
+
 def test_the_table_has_a_line_a_domain_and_one_for_all(home, capsys):
     assert main(["evaluate", str(home / "model"), str(home / "pictures"), "--threshold", "1e9"]) == 0
     first, head, *lines = capsys.readouterr().out.splitlines()

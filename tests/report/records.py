@@ -1,11 +1,14 @@
 """Records as runs leave them, made up: a thousand in a second, each cell with its own difficulty."""
 
 import json
+from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from madod.benchmark.agenda import Agenda, Cell, Entry
 
 CELLS = {
     "pacs": (("photo", "art_painting", "cartoon", "sketch"), ("guitar", "person", "house")),
@@ -62,6 +65,15 @@ def write_records(
                 ))  # fmt: skip
                 count += 1
     return count
+
+
+def planned(named: Iterable[tuple[str, str]], detectors: tuple[str, ...] = ()) -> Agenda:
+    """Return a plan of these runs, by folder as `write_records` names it, and variant; done or not."""
+    entries = []
+    for folder, variant in named:
+        dataset, _, domain, unknown, seed = folder.split("-")
+        entries.append(Entry(variant, Cell(dataset, domain, (unknown,)), 0, int(seed), folder))
+    return Agenda("planned", "", "training_domain", detectors, tuple(entries))
 
 
 def write(folder: Path, facts: dict[str, Any]) -> None:

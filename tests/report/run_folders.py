@@ -18,7 +18,6 @@ def write_run(
     unknown: str,
     *,
     apart: float = 2.0,
-    verdicts: bool = True,
     detectors: tuple[str, ...] = ("msp", "energy", "ddu"),
 ) -> Path:
     """Write a run on 120 target images whose known and unknown ones lie `apart`; return its folder."""
@@ -38,11 +37,10 @@ def write_run(
     save_file({"target.features": features, "target.logits": logits, "target.y": y}, folder / "outputs.safetensors")
     history = [{"step": step, "loss": 2 / (1 + step)} for step in range(20)]
     folder.joinpath("history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in history))
-    if verdicts:
-        predicted, shown = logits.argmax(axis=1), np.array([3, 7, 0, 1])
-        arrays = {"y": y, "predicted": predicted, "confidence": np.linspace(0.5, 1, 120, dtype=np.float32)}
-        arrays |= {f"score.{name}": score for name in detectors} | {"shown": shown}
-        arrays["pictures"] = rng.integers(0, 256, (4, 24, 24, 3), dtype=np.uint8)
-        facts = {"classes": json.dumps(CLASSES), "truth": json.dumps([unknown, unknown, "dog", "elephant"])}
-        save_file(arrays, folder / "verdicts.safetensors", facts)
+    predicted, shown = logits.argmax(axis=1), np.array([3, 7, 0, 1])
+    arrays = {"y": y, "predicted": predicted, "confidence": np.linspace(0.5, 1, 120, dtype=np.float32)}
+    arrays |= {f"score.{name}": score for name in detectors} | {"shown": shown}
+    arrays["pictures"] = rng.integers(0, 256, (4, 24, 24, 3), dtype=np.uint8)
+    facts = {"classes": json.dumps(CLASSES), "truth": json.dumps([unknown, unknown, "dog", "elephant"])}
+    save_file(arrays, folder / "verdicts.safetensors", facts)
     return folder

@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_records(root / "plain", datasets=("vlcs",), algorithms=("erm", "mbdg", "madod"))
     for algorithm, apart in (("erm", 1.0), ("mbdg", 1.5), ("madod", 2.5)):
         write_run(root, algorithm, "photo", "person", apart=apart)
-    write_run(root, "madod", "sketch", "<b>house</b>", verdicts=False)
+    write_run(root, "madod", "sketch", "<b>house</b>")
     out = tmp_path_factory.mktemp("report")
     assert main(["report", str(root), "--out", str(out)]) == 0
     return out
@@ -72,7 +72,7 @@ def test_everything_asked_for_is_there(html):
     assert html.count("Learning curves of loss.") == 3
     assert "Precision over recall." in html
     assert "Mean ranks over 9 cells" in html
-    assert html.count("data:image/jpeg") == 12
+    assert html.count("data:image/jpeg") == 16
     assert 'title="the paper prints 88.68 ± 3.3">paper 88.68' in html
 
 
@@ -108,7 +108,7 @@ def test_the_reference_is_in_every_figure_of_the_cell(tmp_path):
 def test_what_is_not_drawn_of_the_cell_is_said(tmp_path):
     for place, algorithm in enumerate(("mbdg", "irm", "mixup", "coral", "mmd", "scone", "erm", "madod")):
         write_run(tmp_path, algorithm, "photo", "person", apart=4 - place / 2, detectors=("ddu", "knn", "msp", "vim"))
-    write_run(tmp_path, "daml", "photo", "person", verdicts=False).joinpath("outputs.safetensors").unlink()
+    write_run(tmp_path, "daml", "photo", "person").joinpath("verdicts.safetensors").unlink()
     (tmp_path / "detector.json").write_text('{"erm": "vim"}')
     html = str(showcase(load_records(tmp_path), "erm"))
     drawn = re.findall(r"<h3>([^<]*)</h3>", html)
@@ -122,7 +122,7 @@ def test_what_is_not_drawn_of_the_cell_is_said(tmp_path):
 def test_nothing_is_said_to_be_left_out_where_all_is_drawn(tmp_path):
     write_run(tmp_path, "erm", "photo", "person")
     assert "Not drawn" not in str(showcase(load_records(tmp_path), "madod"))
-    write_run(tmp_path, "irm", "photo", "person", verdicts=False)
+    write_run(tmp_path, "irm", "photo", "person")
     rescored = write_run(tmp_path, "madod", "photo", "person")
     facts = json.loads((rescored / "record.json").read_text())
     facts["metrics"]["knn"] = facts["metrics"]["msp"]

@@ -4,14 +4,13 @@ from pathlib import Path
 import pytest
 
 from madod.benchmark.agenda import Agenda, Cell, Entry
-from madod.benchmark.select import Asked
 from madod.errors import InputError
 from madod.report.declared import detector_of
 from madod.report.frame import load_records
 from madod.report.significance import by_cell, comparisons
 from madod.report.tables import render, summary, tables_of
 
-from .records import write_records
+from .records import planned, write_records
 from .test_tables import entry
 
 RESULTS = Path(__file__).parents[2] / "results" / "pacs" / "main"
@@ -42,7 +41,7 @@ def test_each_method_is_shown_and_compared_by_its_declared_detector(tmp_path, te
 
 def test_nothing_declared_is_nothing_shown_and_a_broken_file_is_named(tmp_path):
     write_records(tmp_path)
-    assert "declared" not in render(tmp_path, "summary").partition("percent, mean")[0]
+    assert "declared" not in render(load_records(tmp_path), "summary").partition("percent, mean")[0]
     said = {
         '["a"]': "names no detectors by method",
         '{"erm"': "is not a whole JSON file",
@@ -94,7 +93,7 @@ def test_a_declaration_for_a_place_that_nothing_knows_is_said(tmp_path, caplog):
     caplog.clear()
     done = [(folder.name, "ours") for folder in tmp_path.iterdir() if folder.name.startswith("pacs-madod")]
     (tmp_path / "detector.json").write_text('{"ours": {"vlcs/SUN09/dog": "msp"}}')
-    load_records(tmp_path, done, Asked({}, places=frozenset({"vlcs/SUN09/dog"})))
+    load_records(tmp_path, planned([*done, ("vlcs-madod-SUN09-dog-0", "ours")]))
     assert caplog.messages == []
 
 
@@ -122,7 +121,7 @@ def test_a_variant_has_a_declaration_of_its_own_before_that_of_its_algorithm(tmp
     (tmp_path / "detector.json").write_text('{"madod": "ddu", "madod, first order": {"detector": "energy"}}')
     runs = sorted(folder.name for folder in tmp_path.iterdir() if folder.is_dir())
     named = [(folder, name) for folder in runs for name in ("madod", "madod, first order", "madod, CE only")]
-    frame = load_records(tmp_path, named)
+    frame = load_records(tmp_path, planned(named))
     found = frame.groupby("method")["declared"].unique()
     assert {method: list(names) for method, names in found.items()} == {
         "madod": ["ddu"], "madod, first order": ["energy"], "madod, CE only": ["ddu"],

@@ -8,7 +8,7 @@ from madod.report.frame import load_records
 from madod.report.tables import render
 from madod.report.variants import mixed, usual
 
-from .records import HPARAMS, measures, record, write, write_records
+from .records import HPARAMS, measures, planned, record, write, write_records
 
 RESULTS = Path(__file__).parents[2] / "results" / "digits"
 
@@ -126,22 +126,24 @@ def test_a_sweeps_own_names_and_choice_are_kept(tmp_path):
     write_records(tmp_path)
     write_records(tmp_path / "inner")
     assert not load_records(tmp_path)["folder"].str.contains("inner").any()
-    chosen = [("pacs-madod-photo-person-0", "full"), ("pacs-madod-photo-person-0", "same"), ("not-done", "full")]
-    frame = load_records(tmp_path, chosen)
+    done, missing = "pacs-madod-photo-person-0", "pacs-madod-photo-person-2"
+    frame = load_records(tmp_path, planned([(done, "full"), (done, "same"), (missing, "full")]))
     assert frame["method"].tolist() == ["full"] * 3 + ["same"] * 3
     with pytest.raises(InputError, match="none of the plan's runs"):
-        load_records(tmp_path, [("not-done", "full")])
+        load_records(tmp_path, planned([(missing, "full")]))
 
 
 def test_an_algorithm_beside_its_variants_says_what_sets_it_apart(tmp_path):
-    for place, penalty in (("a", 1.0), ("b", 1000.0)):
-        found = record("pacs", "irm", "photo", "dog", 0, {"accuracy": 0.5}, hparams={"lr": 0.1, "penalty": penalty})
+    plain, strict = "pacs-irm-photo-dog-0", "pacs-irm-photo-dog-1"
+    right = {"accuracy": 0.5, "val_accuracy": 0.5}
+    for place, penalty in ((plain, 1.0), (strict, 1000.0)):
+        found = record("pacs", "irm", "photo", "dog", 0, right, hparams={"lr": 0.1, "penalty": penalty})
         write(tmp_path / place, found)
     frame = load_records(tmp_path)
     assert set(frame["method"]) == {"irm", "irm, penalty 1000"}
     assert usual(frame) == ["IRM on PACS, where nothing more is said, has penalty 1"]
     assert usual(frame[frame["method"] == "irm"]) == []
-    same = load_records(tmp_path, [("a", "irm"), ("a", "irm, mine")])
+    same = load_records(tmp_path, planned([(plain, "irm"), (plain, "irm, mine")]))
     assert usual(same) == []
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from madod.benchmark.select import Asked
 from madod.data.colored_mnist import ColoredMnist
 from madod.data.digits import Digits
 from madod.data.office_home import OfficeHome
@@ -24,7 +23,7 @@ from madod.report.statistics import OFFICIAL, statistics
 from madod.report.table import MISSING, Entry, Row, Table, marked, signed
 from madod.report.tables import per_domain, render, summary, tables_of
 
-from .records import CELLS, measures, record, write, write_records
+from .records import CELLS, measures, planned, record, write, write_records
 
 
 @pytest.fixture(scope="module")
@@ -120,19 +119,20 @@ def test_a_part_of_the_runs_is_not_compared_with_the_papers_mean(tmp_path, rng):
     assert (part.runs, part.of) == (2, 24)
     assert part.paper is not None
     assert part.difference is None
-    assert f"± {part.error:.1f} [{part.paper:.2f}] |" in render(tmp_path, form="markdown")
+    assert f"± {part.error:.1f} [{part.paper:.2f}] |" in render(load_records(tmp_path), form="markdown")
 
 
 def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
     write_records(tmp_path, algorithms=("erm",))
     done = [(folder.name, "erm") for folder in tmp_path.iterdir()]
-    asked = {("pacs", domain, method): 6 for domain in ("photo", "sketch") for method in ("erm", "madod")}
-    asked |= {("pacs", "erewhon", "erm"): 6, ("vlcs", "SUN09", "erm"): 4}
-    runs = load_records(tmp_path, done, Asked(asked))
+    missing = [(f"pacs-madod-{domain}-dog-{seed}", "madod") for domain in ("photo", "sketch") for seed in range(6)]
+    missing += [(f"pacs-erm-erewhon-dog-{seed}", "erm") for seed in range(6)]
+    missing += [(f"vlcs-erm-SUN09-dog-{seed}", "erm") for seed in range(4)]
+    runs = load_records(tmp_path, planned([*done, *missing]))
     table = summary(runs)
     (row,) = (row for row in table.rows if row.names[0] == "MADOD")
     assert row.names == ("MADOD", "")
-    assert row.items[0] == "0 of 24"
+    assert row.items[0] == "0 of 30"
     assert entry(table, "MADOD", "", "PACS", "AUROC").printed == MISSING
     assert row.items[table.columns.index(("VLCS", "runs"))] == MISSING  # nobody asked for it
     assert next(row for row in table.rows if row.names[0] == "ERM").items[4] == "0 of 4"
@@ -145,8 +145,8 @@ def test_what_a_plan_asked_for_and_nobody_ran_is_shown(tmp_path):
 def test_a_detector_that_a_plan_asks_for_and_no_run_has_is_shown_as_missing(tmp_path):
     write_records(tmp_path, algorithms=("erm",), detectors=("msp",))
     done = [(folder.name, "erm") for folder in tmp_path.iterdir()]
-    asked = {("pacs", domain, method): 6 for domain in CELLS["pacs"][0] for method in ("erm", "madod")}
-    runs = load_records(tmp_path, done, Asked(asked, ("msp", "knn")))
+    missing = [(folder.replace("erm", "madod"), "madod") for folder, _ in done]
+    runs = load_records(tmp_path, planned([*done, *missing], ("msp", "knn")))
     (sketch,) = per_domain(runs)
     for table, said in ((summary(runs), "0 of 24"), (sketch, "0 of 6")):
         assert [row.names for row in table.rows[:3]] == [("ERM", "MSP"), ("ERM", "knn"), ("MADOD", "")]
@@ -287,6 +287,7 @@ def test_runs_without_unknowns_show_their_accuracy(tmp_path):
         found = record("pacs", "erm", domain, "", 0, {"accuracy": accuracy, "val_accuracy": 0.97, "energy": {}})
         found["spec"]["ood_classes"] = []
         write(tmp_path / domain, found)
-    last = render(tmp_path, form="csv", paper=False).splitlines()[-1]
+    frame = load_records(tmp_path)
+    last = render(frame, form="csv", paper=False).splitlines()[-1]
     assert last.startswith("All unseen domains together,ERM,,PACS,accuracy,80.0,10.0,2,2,")
-    assert '["PACS","sketch","",0,"ERM","",0.7,0.97,null' in report_page(load_records(tmp_path))
+    assert '["PACS","sketch","",0,"ERM","",0.7,0.97,null' in report_page(frame)

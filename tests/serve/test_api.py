@@ -323,16 +323,11 @@ def test_metrics_count(make_client, digits):
     assert value("madod_requests_active") == value("madod_body_bytes") == value("madod_pictures_waiting") == 0
 
 
-def test_a_model_without_scores_and_gallery(make_client, model, digits):
-    client = make_client(Model(model.net, model.detector, model.card))
+def test_a_model_without_gallery(make_client, model, digits):
+    client = make_client(Model(model.net, model.detector, model.card, model.held_scores))
     (entry,) = client.post("/predict", content=digits[0], headers=PNG).json()["images"]
     assert entry["similar"] == []
-    assert client.get("/model").json()["kept"] == []
     assert client.get("/similar/0.png").status_code == 404
-    refusal = client.post("/predict?keep=0.5", content=digits[0], headers=PNG)
-    assert refusal.status_code == 422
-    assert "give threshold" in refusal.json()["error"]
-    assert "cannot be moved here" in client.get("/").text
 
 
 def test_beyond_the_bound_a_request_is_asked_to_come_back(make_client, digits):

@@ -50,12 +50,13 @@ def restyling(images, rng):
 
 
 def verdict(translate):
-    return judge(translate, label, held_out(), torch.Generator().manual_seed(0))
+    rng = torch.Generator().manual_seed(0)
+    return judge(translate, label, held_out(), rng, most=512, reconstruction=0.1, steps=10)
 
 
 def test_a_copying_g_keeps_labels_has_no_diversity_and_is_refused():
     found = verdict(copying)
-    assert found == Judgement(retention=1.0, diversity=0.0, images=36, clean=1.0)
+    assert found == Judgement(retention=1.0, diversity=0.0, images=36, clean=1.0, reconstruction=0.1, steps=10)
     with pytest.raises(InputError, match=r"diversity is 0\.00 and should be at least 0\.20") as refusal:
         gate(found, Bounds())
     assert "retention is" not in str(refusal.value)
@@ -77,9 +78,13 @@ def test_a_g_that_restyles_passes():
     gate(found, Bounds())
 
 
+def measured(retention, diversity):
+    return Judgement(retention, diversity, images=10, clean=1.0, reconstruction=0.1, steps=10)
+
+
 def test_the_refusal_names_both_and_what_to_type():
     with pytest.raises(InputError) as refusal:
-        gate(Judgement(0.1, 0.05, 10, 1.0), Bounds())
+        gate(measured(0.1, 0.05), Bounds())
     said = str(refusal.value)
     for word in ("retention is 0.10", "diversity is 0.05", "(--translate-steps N)", "(--translate augment)"):
         assert word in said
@@ -88,14 +93,14 @@ def test_the_refusal_names_both_and_what_to_type():
     assert "\n" not in said
 
 
-@pytest.mark.parametrize("measured", [(float("nan"), 1.0), (1.0, float("nan"))])
-def test_what_is_no_number_does_not_pass(measured):
+@pytest.mark.parametrize("numbers", [(float("nan"), 1.0), (1.0, float("nan"))])
+def test_what_is_no_number_does_not_pass(numbers):
     with pytest.raises(InputError):
-        gate(Judgement(*measured, 10, 1.0), Bounds())
+        gate(measured(*numbers), Bounds())
 
 
 def test_bounds_themselves_pass():
-    gate(Judgement(0.7, 0.2, 10, 1.0), Bounds())
+    gate(measured(0.7, 0.2), Bounds())
 
 
 def test_retention_and_diversity_against_loops():
@@ -107,7 +112,7 @@ def test_retention_and_diversity_against_loops():
         calls.append(noise(images, rng))
         return calls[-1]
 
-    found = judge(recorded, label, p, rng)
+    found = judge(recorded, label, p, rng, most=512, reconstruction=0.1, steps=10)
     first, second = calls
     order = torch.randperm(len(p), generator=torch.Generator().manual_seed(0))
     right = sum(int(label(first[k : k + 1])) == int(p.y[row]) for k, row in enumerate(order))
@@ -127,7 +132,7 @@ def test_distance_of_domains_by_hand():
 @pytest.mark.parametrize(("domains", "channels"), [(3, 3), (2, 1), (5, 3)])
 def test_the_grid_shows_originals_above_restylings(domains, channels):
     p = held_out(domains=domains, channels=channels)
-    picture = grid(copying, p, torch.Generator(), columns=12, rows=4)
+    picture = grid(copying, p, torch.Generator())
     columns = 12 // domains * domains
     assert picture.dtype == torch.uint8
     assert picture.shape == (3, 5 * SIZE, columns * SIZE)

@@ -103,6 +103,8 @@ class Algorithm(nn.Module, ABC):
     own_score: ClassVar[bool] = False
     """Whether its network brings along an unknown score of its own (`Outputs.own`)."""
     Config: ClassVar[type[BaseConfig]] = BaseConfig
+    recorded: Recorded | None = None
+    """The step as it was recorded, where steps are."""
 
     def __init_subclass__(cls) -> None:
         """Refuse a `Config` whose fields would be no hyper-parameters, and a `descent` that there is not."""
@@ -184,7 +186,11 @@ class Algorithm(nn.Module, ABC):
             forget(self)  # a recording knows one rate
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        terms = self._recorded(self._descend, batch) if self.records else self._descend(batch)
+        if self.records:
+            self.recorded = self.recorded or Recorded(self.rng)
+            terms = self.recorded(self._descend, batch)
+        else:
+            terms = self._descend(batch)
         self._average()
         return terms
 
@@ -206,10 +212,6 @@ class Algorithm(nn.Module, ABC):
         """
         pays = self.record_plain or getattr(self.net, "compute", PLAIN).compiled
         return pays and self.rng.device.type == "cuda" and "recordable" in vars(type(self)) and self.recordable
-
-    @cached_property
-    def _recorded(self) -> Recorded:
-        return Recorded(self.rng)
 
     def _refuse_unnamed(self, terms: object) -> None:
         """Refuse an objective's terms that are not named scalars with a loss among them."""
@@ -250,7 +252,7 @@ class Algorithm(nn.Module, ABC):
         return self.net
 
 
-ALGORITHMS: Registry[Algorithm] = Registry("algorithm", "madod.algorithms", Algorithm)
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm)
 
 
 def refuse_unknown(algorithm: str, hparam: str) -> None:

@@ -2,29 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin
 
 from madod.benchmark.toml import Keys, Toml
 from madod.errors import nearest
-from madod.kinds import taken
+from madod.kinds import hints, taken
 
 F = TypeVar("F")
 
 
 def filled(form: type[F], table: Mapping[str, Any], toml: Toml, keys: Keys = ()) -> F:
     """Return a dataclass with the values of a table; a key without a field is refused with the nearest right one."""
-    hints = get_type_hints(form)
+    wanted = hints(form)
     own = [field for field in fields(form) if field.init]  # type: ignore[arg-type]  # every form is a dataclass
     for key in table:
-        if key not in hints:
-            raise toml.refusal(
-                (*keys, key), f"there is no key {key!r} here{nearest(key, tuple(hints))}; there are: {', '.join(hints)}"
-            )
+        if key not in wanted:
+            close, there = nearest(key, tuple(wanted)), ", ".join(wanted)
+            raise toml.refusal((*keys, key), f"there is no key {key!r} here{close}; there are: {there}")
     for field in own:
         if field.default is MISSING and field.default_factory is MISSING and field.name not in table:
-            add = f"[[{field.name}]] and keys below it" if _tables(hints[field.name]) else f"{field.name} = ..."
+            add = f"[[{field.name}]] and keys below it" if _tables(wanted[field.name]) else f"{field.name} = ..."
             raise toml.refusal(keys, f"the key {field.name!r} is missing: add {add}")
-    return form(**{key: _field(hints[key], value, toml, (*keys, key)) for key, value in table.items()})
+    return form(**{key: _field(wanted[key], value, toml, (*keys, key)) for key, value in table.items()})
 
 
 def _field(hint: Any, value: Any, toml: Toml, keys: Keys) -> Any:

@@ -177,8 +177,9 @@ def _curve(file: Path) -> list[float]:
 def _judge(munit: Munit, translate: nn.Module, label: Label, held_out: Pool, folder: Path, most: int) -> Judgement:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
-    verdict = judge(translate, label, held_out, torch.Generator(device).manual_seed(SEED), most=most)
-    verdict = replace(verdict, reconstruction=munit.reconstruction(held_out, most=most // 2), steps=munit.step)
+    rebuilt = munit.reconstruction(held_out, most=most // 2)
+    rng = torch.Generator(device).manual_seed(SEED)
+    verdict = judge(translate, label, held_out, rng, most=most, reconstruction=rebuilt, steps=munit.step)
     _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
     write_json(folder / "judgement.json", asdict(verdict))
     for checkpoint in folder.rglob(CHECKPOINT):

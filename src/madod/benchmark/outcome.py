@@ -27,8 +27,9 @@ from madod.evaluation.evaluate import Evaluation, evaluate_stored
 from madod.evaluation.outputs import load_outputs, save_outputs
 from madod.evaluation.verdicts import save_verdicts
 from madod.models.layers import usual_norm
-from madod.predict import Card, Model, load
+from madod.predict import Card, Model
 from madod.predict.gallery import gathered
+from madod.predict.saved import card_of
 from madod.storage import whole
 from madod.training import CHECKPOINT, History, another, identity_of, settings_of, write_history
 
@@ -93,7 +94,7 @@ def refuse_another(spec: RunSpec, out: Path, ship: str | None) -> None:
         raise InputError(
             f"{out} holds a finished run with other settings ({apart(there, spec)}): choose another folder or delete it"
         )
-    shipped = load(out).card.detector
+    shipped = card_of(out).detector
     if ship not in (shipped, None):
         raise InputError(
             f"{out} holds this very run with {shipped} as its detector: "

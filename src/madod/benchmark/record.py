@@ -18,6 +18,9 @@ NO_RECORD = "a run's record", "delete it and run it again"
 ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_class": 0.0, "restyled_risk": False}
 """Hyper-parameters younger than the first records, as they always were before; `both_ways` came and went."""
 
+FEW = 3
+"""Differences of two specs that are said; of more, how many there are."""
+
 LONGEST = 255
 """Bytes in the name of a folder, on most systems."""
 
@@ -88,12 +91,12 @@ def spec_from(facts: dict[str, Any]) -> RunSpec:
     return RunSpec(**facts | {"ood_classes": tuple(facts["ood_classes"])})
 
 
-def apart(there: RunSpec, here: RunSpec, most: int = 3) -> str:
-    """Say in what two specs differ, the first few things: "steps 20 there, 30 here"."""
+def apart(there: RunSpec, here: RunSpec) -> str:
+    """Say in what two specs differ: "steps 20 there, 30 here"."""
     one, two = ({**asdict(spec), **lasting(spec.hparams), "hparams": None} for spec in (there, here))
     keys = [key for key in dict.fromkeys((*one, *two)) if one.get(key) != two.get(key)]
-    told = [f"{key} {one.get(key)} there, {two.get(key)} here" for key in keys[:most]]
-    return "; ".join([*told, *([f"and {len(keys) - most} more"] if len(keys) > most else [])])
+    told = [f"{key} {one.get(key)} there, {two.get(key)} here" for key in keys[:FEW]]
+    return "; ".join([*told, *([f"and {len(keys) - FEW} more"] if len(keys) > FEW else [])])
 
 
 @dataclass(frozen=True)

@@ -64,11 +64,13 @@ def run(
     weights: Weights | None = None,
     detectors: Sequence[str] = THREE,
     ship: str = "energy",
+    data: dict[str, str] | None = None,
 ) -> Outcome:
     """Carry a run through and leave `record.json`, `history.jsonl`, `outputs.safetensors` and `model/` in `out`.
 
     Started again after a kill, it goes on where it was; started again when finished, it reads what it left. `weights`
     are those that the spec names; `ship` names the detector that goes with the saved model, measured like the others.
+    `data` are the `fingerprints` of its images, where they are known.
     """
     detectors = tuple(dict.fromkeys((*detectors, ship)))
     refuse_misfits(spec, dataset, weights, detectors)
@@ -78,13 +80,13 @@ def run(
     clock = Clock(spent(out / CHECKPOINT))
     with clock.stage("data"):
         parts = divided(spec, dataset, means.device)
-        data = fingerprints(parts)
+        data = data or fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
     refuse_begun(spec, out)
     out.mkdir(parents=True, exist_ok=True)
     learner, made, how = equipped(Material(spec, dataset, parts, weights), means, fastest, clock)
-    net, history = trained(learner, spec, parts, means, out, clock)
+    net, history = trained(learner, spec, parts, data, means, out, clock)
     with clock.stage("evaluation"):
         result = measured(learner, net, parts, detectors)
     made_by |= {"compiled": "yes"} if how.compiled else {}
@@ -175,14 +177,14 @@ def setting(material: Material, translate: Restyle, how: Compute) -> Setting:
 
 
 def trained(
-    learner: Algorithm, spec: RunSpec, parts: Split, means: Means, out: Path, clock: Clock
+    learner: Algorithm, spec: RunSpec, parts: Split, data: dict[str, str], means: Means, out: Path, clock: Clock
 ) -> tuple[nn.Module, History]:
     """Train to the spec's steps and return the network that ships, with the history."""
     rng, before = np.random.default_rng(spec.seed), dict(clock.seconds)
     with clock.stage("training"):
         logbook = Logbook(
             out=out,
-            identity=identity(spec, fingerprints(parts)),
+            identity=identity(spec, data),
             stage=spec.algorithm,
             progress=means.progress,
             remedy=means.remedy,

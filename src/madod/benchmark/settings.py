@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from madod.algorithms.base import ALGORITHMS, BaseConfig, refuse_unknown
 from madod.benchmark.record import RunSpec, lasting
 from madod.benchmark.spans import resolved
-from madod.kinds import taken
+from madod.kinds import hints, taken
 from madod.search import LogUniform, Uniform, draw, ranges
 
 
@@ -34,9 +34,8 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     pretrained networks. One that the plan writes stays where it is.
     """
     config = ALGORITHMS[algorithm].Config
-    hints = get_type_hints(config)
     said = {name: resolved(algorithm, config, name, value, index) for name, value in given.items()}
-    fixed = {name: taken(name, hints[name], value) for name, value in said.items()}
+    fixed = {name: taken(name, hints(config)[name], value) for name, value in said.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
     drawn = asdict(draw(config, rng) if index else config.preset(pretrained=pretrained))
     if index and not pretrained:

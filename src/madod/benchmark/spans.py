@@ -1,11 +1,12 @@
 """Ranges that a plan writes in place of a number, where its search is not the one that the method declares."""
 
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from madod.errors import InputError
+from madod.kinds import hints
 from madod.search import LogUniform, Uniform
 
 SPANS: dict[str, type[Uniform] | type[LogUniform]] = {"uniform": Uniform, "log_uniform": LogUniform}
@@ -22,7 +23,7 @@ def span(config: type[Any], name: str, value: Any) -> Uniform | LogUniform | Non
     for edge in edges:
         config.admit(name, edge)
     low, high = edges
-    if get_type_hints(config)[name] not in (int, float) or not low < high or (kind == "log_uniform" and low <= 0):
+    if hints(config)[name] not in (int, float) or not low < high or (kind == "log_uniform" and low <= 0):
         above = " above 0" * (kind == "log_uniform")
         raise InputError(f"{name} cannot be drawn from {low!r} to {high!r}: give a lower and a higher number{above}")
     return SPANS[kind](low, high)
@@ -38,4 +39,4 @@ def resolved(algorithm: str, config: type[Any], name: str, value: Any, index: in
         return value
     rng = np.random.default_rng([index, *f"{algorithm} {name}".encode()])
     number = found.sample(rng) if index else found.middle
-    return round(number) if get_type_hints(config)[name] is int else number
+    return round(number) if hints(config)[name] is int else number

@@ -11,8 +11,8 @@ from madod.benchmark.unknown import unknown_of
 from madod.benchmark.words import check_cells
 from madod.data.base import DATASETS, DomainDataset
 from madod.data.folder import recorded_as
-from madod.data.opening import Opening, open_dataset, own_folder
-from madod.errors import InputError, nearest
+from madod.data.opening import Opening, open_dataset, own_folder, refuse_missing
+from madod.errors import InputError
 from madod.models.pretrained import pretrained
 from madod.models.weights import ENDINGS, Weights
 from madod.progress import silent
@@ -87,18 +87,12 @@ def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
     """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
     folder = own_folder(entry.name)
     if folder is None:
-        blank = DATASETS[entry.name].__new__(DATASETS[entry.name])  # knows its names before it has any files
-        blank.check_names(needed=("domains", "classes"))
-        return Names(blank.domains, blank.units, blank.classes)
-    if not folder.is_dir():
-        there = tuple(name for name in DATASETS if name != "folder")
-        raise InputError(
-            f"there is no dataset {entry.name!r}{nearest(entry.name, there)} and no folder of that name; "
-            f"there are: {', '.join(there)}"
-        )
-    if entry.size is None:
-        raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
-    dataset = open_(entry.name, entry.size, entry.skip_bad)
+        dataset = DATASETS[entry.name].without_files()
+    else:
+        refuse_missing(folder)
+        if entry.size is None:
+            raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
+        dataset = open_(entry.name, entry.size, entry.skip_bad)
     return Names(dataset.domains, dataset.units, dataset.classes)
 
 

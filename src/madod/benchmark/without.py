@@ -15,8 +15,8 @@ class Without(DomainDataset):
 
     def __init__(self, dataset: DomainDataset, domains: tuple[str, ...], units: tuple[str, ...]) -> None:
         self.dataset = dataset
-        self.name = without_name(dataset.name, domains, units)  # type: ignore[misc]  # a view's own, not its class's
-        self._short_name = without_name(dataset.short_name, domains, units)
+        self.name = without_name(dataset.name, domains, units)
+        self.recorded_name = without_name(dataset.short_name, domains, units)
         gone = {dataset.check_domain(name) for name in domains}
         self.hidden = sorted({dataset.unit_index(name) for name in units})
         self.domains = tuple(name for name in dataset.domains if name not in gone)
@@ -34,11 +34,6 @@ class Without(DomainDataset):
     def units(self) -> tuple[str, ...]:
         """The units that are left."""
         return self._units
-
-    @property
-    def short_name(self) -> str:
-        """What records call it: what they call the dataset, and what is missing."""
-        return self._short_name
 
     def read(self, domain: str) -> Domain:
         """Return what is left of one domain, numbered anew."""

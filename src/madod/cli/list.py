@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import tyro
 
 from madod.cli.arguments import Switch, parse
-from madod.registry import Registry
+from madod.registry import PACKAGES, Registry
 from madod.report.columns import padded, widest
 
 
@@ -23,17 +23,14 @@ class List:
     """Print a JSON object of names and descriptions instead of a table."""
 
 
-PACKAGES = {"algorithms": "madod.algorithms", "detectors": "madod.detectors", "datasets": "madod.data"}
-
-
 def main(arguments: Sequence[str]) -> int:
     """Print names with one line of description each; reads source text only, so that it answers at once."""
     how = parse(List, arguments, "list", "List algorithms, detectors, datasets, or all three.")
     if how.kind != "all":
-        rows = summaries(how.kind)
+        rows = summaries(how.kind.removesuffix("s"))
         sys.stdout.write(as_json(rows) if how.json else table(rows))
         return 0
-    every = {kind: summaries(kind) for kind in PACKAGES}
+    every = {f"{kind}s": summaries(kind) for kind in PACKAGES}
     sys.stdout.write(
         as_json(every) if how.json else "\n".join(f"{kind}\n{table(rows, '  ')}" for kind, rows in every.items())
     )
@@ -42,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def summaries(kind: str) -> dict[str, str]:
     """Return the names of a kind with a line of description each."""
-    registry: Registry[object] = Registry(kind.removesuffix("s"), PACKAGES[kind])
+    registry: Registry[object] = Registry(kind)
     return {name: registry.summary(name) for name in registry}
 
 

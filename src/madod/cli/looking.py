@@ -190,15 +190,12 @@ def points(value: float | None) -> str:
 
 def table(arguments: Sequence[str]) -> int:
     """Print a table of the runs that the plan's rule picked, missing ones shown as missing."""
-    from madod.benchmark.select import asked, picked
     from madod.report.frame import load_records
     from madod.report.tables import render
 
     how = parse(Table, arguments, "bench table", ABOUT_TABLE)
-    agenda = agenda_of(how)
-    frame = load_records(how.runs, picked(agenda, how.runs), asked(agenda))
     text = render(
-        frame, how.shape, how.form,
+        load_records(how.runs, agenda_of(how)), how.shape, how.form,
         dataset=how.dataset, detectors=how.detector, paper=not how.without_paper, reference=how.reference,
     )  # fmt: skip
     sys.stdout.write(text if text.endswith("\n") else f"{text}\n")

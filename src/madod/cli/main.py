@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from madod import __version__
@@ -34,6 +35,9 @@ PATIENCE = ("GOMP_SPINCOUNT", "8000")
 """How often a CPU's threads look whether the others are done before they go to sleep. With the usual 300,000 they take
 the processor from the one that they wait for wherever anything else is busy: on two cores, beside one such process, the
 demo took 283 s so and was not through after 300 s without; alone it takes 100 s so and 91 s without."""
+
+LARGE = "Image size"
+"""How Pillow begins to warn of a picture, a little below the size from which it is refused."""
 
 RESUMING = ("train", "demo", "bench")
 """Verbs that go on where they were when the same command is given again."""
@@ -69,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold bytes that are no text
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault(*PATIENCE)  # before torch is imported, and for every process that is started here
+    ignore(LARGE)
     logging.basicConfig(level=logging.WARNING, format="warning: %(message)s")
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -89,6 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not is_out_of_memory(error):
             raise
         return refuse(memory_sentence(next(iter(words), "")))
+
+
+def ignore(warning: str) -> None:
+    """Show nobody warnings that begin so, neither from this process nor from those that it starts."""
+    warnings.filterwarnings("ignore", warning)
+    others = os.environ.get("PYTHONWARNINGS", "").split(",")
+    os.environ["PYTHONWARNINGS"] = ",".join(dict.fromkeys(filter(None, [*others, f"ignore:{warning}"])))
 
 
 def leave() -> None:

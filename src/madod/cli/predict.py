@@ -126,11 +126,8 @@ class Tally:
 
 def summary(model: "Model", flagged: int, done: int) -> str:
     """Say how many pictures were called unknown, and how many known ones are by mistake."""
-    told = f"{flagged} of {done} pictures called unknown"
-    if model.held_scores is None:
-        return told
     wrongly = float((model.held_scores > model.threshold).float().mean())
-    return f"{told}; of known ones in the training domains it is {wrongly:.0%}"
+    return f"{flagged} of {done} pictures called unknown; of known ones in the training domains it is {wrongly:.0%}"
 
 
 def shown_by(gallery: Path | None) -> "Chosen | None":

@@ -16,8 +16,6 @@ from madod.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from madod.benchmark.select import Asked
-
 ABOUT = """Make a report of all finished runs below a folder.
 
 DIR/index.html is one page that needs nothing else: the tables beside the paper's, paired differences, figures, every
@@ -56,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
     refuse_file(how.out)
     refuse_closed(how.out)
-    frame = load_records(how.runs, *picks(how))
+    frame = load_records(how.runs, agenda_of(Place(how.plan, how.runs, how.root)) if how.plan else None)
     if frame["test_domain"].isna().all():
         raise InputError(
             f"no run below {how.runs} was tested in an unseen domain (--test-domain), so that there is nothing to "
@@ -78,16 +76,6 @@ def main(arguments: Sequence[str]) -> int:
         part.write_text(page, encoding="utf-8")
     sys.stdout.write(f"{how.out / 'index.html'}: open it in a browser\n")
     return 0
-
-
-def picks(how: Report) -> "tuple[list[tuple[str, str]] | None, Asked | None]":
-    """Return the runs that a plan's rule picked, with their names, and what it asks for; nothing without a plan."""
-    if how.plan is None:
-        return None, None
-    from madod.benchmark.select import asked, picked
-
-    agenda = agenda_of(Place(how.plan, how.runs, how.root))
-    return picked(agenda, how.runs), asked(agenda)
 
 
 def write_tables(frame: "pd.DataFrame", folder: Path, reference: str) -> None:

@@ -252,7 +252,7 @@ def foreseen(ready: "Ready", out: Path) -> str:
     spec, dataset, check = ready.spec, ready.dataset, ready.look.choice.check
     pace = estimate(spec, dataset, ready.weights, ready.device)
     whole = pace.seconds(spec)
-    folds = sum(map(pace.seconds, awaited(spec, dataset, check, out, detectors=ready.detectors)))
+    folds = sum(map(pace.seconds, awaited(spec, dataset, check, out, detectors=ready.detectors, images=ready.images)))
     apart = f" and {told(folds)} for the check" if folds else ""
     return f"this will take {told(whole)}{apart} ({spec.steps} steps of {pace.step:.2g} s here); --steps shortens it"
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -35,7 +35,9 @@ class Domain:
 class DomainDataset(ABC):
     """The same classes seen in several domains."""
 
-    name: ClassVar[str]
+    name: str
+    recorded_name: str = ""
+    """What records call it, where that is not its name."""
     domains: tuple[str, ...]
     classes: tuple[str, ...]
     shape: tuple[int, int, int]
@@ -45,13 +47,20 @@ class DomainDataset(ABC):
 
     @property
     def short_name(self) -> str:
-        """What records call it: its name, unless that is long."""
-        return self.name
+        """What records call it."""
+        return self.recorded_name or self.name
 
     @property
     def units(self) -> tuple[str, ...]:
         """The names of the units: the classes, unless the dataset has finer ones."""
         return self.classes
+
+    @classmethod
+    def without_files(cls) -> Self:
+        """Return one that can be asked for its names alone, wherever its files are; refuse one that states none."""
+        blank = cls.__new__(cls)
+        blank.check_names(needed=("domains", "classes"))
+        return blank
 
     @abstractmethod
     def read(self, domain: str) -> Domain:
@@ -82,7 +91,7 @@ class DomainDataset(ABC):
         return name
 
 
-DATASETS: Registry[DomainDataset] = Registry("dataset", "madod.data", DomainDataset)
+DATASETS: Registry[DomainDataset] = Registry("dataset", DomainDataset)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,10 @@ from madod.data.images import BadImage, Pixels
 from madod.data.stamps import Stamp, stamps
 from madod.data.threads import ordered
 from madod.errors import InputError, NoSpaceError
+from madod.progress import Progress, silent
 from madod.storage import amount
 
 log = logging.getLogger(__name__)
-
-Counted = Callable[[int, int], None]
-"""Called with the number of pictures decoded so far and the number of all."""
 
 REMEDIES = {
     errno.ENOSPC: "free some space",
@@ -63,7 +61,7 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "madod"
 
 
-def decoded(files: Sequence[Path], size: int, *, cache: Path | None = None, progress: Counted | None = None) -> Decoded:
+def decoded(files: Sequence[Path], size: int, *, cache: Path | None = None, progress: Progress = silent) -> Decoded:
     """Return all pictures at one size, in order, from the cache where the same contents have been decoded before."""
     cache = cache or cache_dir()
     found = stamps(files, cache)
@@ -118,7 +116,7 @@ class _Cached:
             return bad
         return None
 
-    def build(self, progress: Counted | None) -> tuple[Tensor, dict[int, BadImage]]:
+    def build(self, progress: Progress) -> tuple[Tensor, dict[int, BadImage]]:
         """Decode, or wait for the process that is decoding the same, and return what `load` then finds."""
         with _writing(self.cache):
             self.cache.mkdir(parents=True, exist_ok=True)
@@ -128,7 +126,7 @@ class _Cached:
                 bad = self._publish(progress)
         return torch.from_numpy(self._mapped()), bad
 
-    def _publish(self, progress: Counted | None) -> dict[int, BadImage]:
+    def _publish(self, progress: Progress) -> dict[int, BadImage]:
         log.info("decoding %d pictures to %d px into %s", len(self.entries), self.size, self.folder)
         for leftover in self.cache.glob(f"{self.key}.part-*"):  # of killed processes: the lock is ours
             shutil.rmtree(leftover, ignore_errors=True)
@@ -153,7 +151,7 @@ class _Cached:
                 "folder on another disk"
             )
 
-    def _write(self, part: Path, progress: Counted | None) -> dict[int, BadImage]:
+    def _write(self, part: Path, progress: Progress) -> dict[int, BadImage]:
         """Decode every picture into its row, then close the gaps that those left which cannot be read."""
         file = part / "images.npy"
         with file.open("wb") as out:
@@ -170,7 +168,7 @@ class _Cached:
             _to_disk(out_bad)
         return bad
 
-    def _decode(self, array: Array, progress: Counted | None) -> Iterator[Refusal]:
+    def _decode(self, array: Array, progress: Progress) -> Iterator[Refusal]:
         """Yield what cannot be read; in several processes where there is enough to do."""
         crew = Crew(array) if worthwhile(self.entries) else None
         handful, work = (HANDFUL, crew.decode) if crew else (1, partial(decode, array))
@@ -179,8 +177,7 @@ class _Cached:
             for entries, refused in zip(handfuls, ordered(work, handfuls), strict=True):
                 yield from refused
                 done += len(entries)
-                if progress:
-                    progress(done, len(self.entries))
+                progress("decoding", done, len(self.entries))
 
     def _write_header(self, out: IO[bytes], rows: int) -> None:
         """Write the array header; NumPy pads it, so that its length is the same for any number of rows."""

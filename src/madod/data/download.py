@@ -12,7 +12,7 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from madod.errors import InputError
-from madod.progress import Progress
+from madod.progress import Progress, silent
 
 CHUNK = 1 << 16
 TIMEOUT = 30.0
@@ -33,7 +33,7 @@ class Refused(Exception):  # noqa: N818  # a verdict on one mirror; the next one
     """Why a mirror did not give the file."""
 
 
-def fetch(source: Source, root: Path, *, cache: Path, progress: Progress | None = None) -> Path:
+def fetch(source: Source, root: Path, *, cache: Path, progress: Progress = silent) -> Path:
     """Return the file under the root, from the first mirror that gives it whole; a broken download is resumed.
 
     `progress` is told its name, the bytes that are there and the bytes of all.
@@ -48,7 +48,7 @@ def fetch(source: Source, root: Path, *, cache: Path, progress: Progress | None 
         for address in source.mirrors:
             part = target.with_name(f"{target.name}.{_short(address)}.part")  # bytes of two mirrors never mix
             try:
-                _download(address, part, lambda done, total: progress and progress(target.name, done, total))
+                _download(address, part, lambda done, total: progress(target.name, done, total))
                 _check(part, source.sha256)
                 return part.replace(target)
             except Refused as refused:

@@ -8,11 +8,12 @@ from pathlib import Path
 import torch
 
 from madod.data.base import DATASETS, Domain, DomainDataset
-from madod.data.cache import Counted, decoded
+from madod.data.cache import decoded
 from madod.data.finding import LabelledFile, find_pictures, refuse_name
 from madod.data.images import BadImage
 from madod.data.order import missing, refuse_deeper, refuse_twins, require_two
 from madod.errors import InputError
+from madod.progress import Progress, silent
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,10 @@ class Folder(DomainDataset):
         size: int,
         skip_bad: bool = False,
         cache: Path | None = None,
-        progress: Counted | None = None,
+        progress: Progress = silent,
     ) -> None:
-        self.name = str(root)  # type: ignore[misc]  # messages name the user's folder, not the kind of dataset
-        self._short_name = recorded_as(Path(root))
+        self.name = str(root)  # messages name the user's folder, not the kind of dataset
+        self.recorded_name = recorded_as(Path(root))
         refuse_size(size)
         pictures = find_pictures(Path(root))
         refuse_deeper(pictures, Path(root))
@@ -65,11 +66,6 @@ class Folder(DomainDataset):
         self.paths = {name: tuple(picture.path for picture in kept[rows]) for name, rows in self._rows.items()}
         for sentence in missing(kept, Path(root)):
             log.warning("%s: %s", self.name, sentence)
-
-    @property
-    def short_name(self) -> str:
-        """What records call it: the folder's own name."""
-        return self._short_name
 
     def read(self, domain: str) -> Domain:
         """Return one domain's images, memory-mapped, in the order of `paths`."""

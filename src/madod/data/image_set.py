@@ -9,12 +9,13 @@ from typing import ClassVar
 import torch
 
 from madod.data.base import Domain
-from madod.data.cache import Counted, cache_dir, decoded
+from madod.data.cache import cache_dir, decoded
 from madod.data.finding import MOST, LabelledFile, most_first, pictures_below
 from madod.data.folder import refuse_size, report_bad
 from madod.data.layout import archives, folder_in, homes, unpacked
 from madod.data.published import Absent, Counts, Published
 from madod.errors import InputError, first_few
+from madod.progress import Progress, silent
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class ImageSet(Published):
         size: int = 224,
         skip_bad: bool = False,
         cache: Path | None = None,
-        progress: Counted | None = None,
+        progress: Progress = silent,
     ) -> None:
         refuse_size(size)
         self.root, self.shape, self.skip_bad = Path(root), (3, size, size), skip_bad

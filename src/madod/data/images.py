@@ -3,7 +3,6 @@
 import io
 import os
 import stat
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -46,9 +45,6 @@ _UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-
-# Pillow warns a little below our own limit and refuses above it.
-warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 
 
 class BadImage(InputError):  # noqa: N818  # a verdict on a file, collected as often as raised

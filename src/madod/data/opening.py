@@ -37,6 +37,18 @@ def own_folder(name: str, root: Path | None = None) -> Path | None:
     return Path(name) if name == "folder" or name not in DATASETS else None
 
 
+def refuse_missing(folder: Path) -> None:
+    """Refuse the path of a folder where nothing lies; it may be meant for the name of a dataset."""
+    from madod.data.base import DATASETS
+
+    if not folder.exists():
+        known = tuple(name for name in DATASETS if name != "folder")
+        raise InputError(
+            f"there is no folder {folder}, and no dataset of that name{nearest(str(folder), known)}; "
+            f"there are: {', '.join(known)}"
+        )
+
+
 def open_dataset(name: str, how: Opening, progress: Progress) -> "DomainDataset":
     """Return the dataset of a name, or the folder of a path; a flag that the dataset has no use for is refused.
 
@@ -48,10 +60,8 @@ def open_dataset(name: str, how: Opening, progress: Progress) -> "DomainDataset"
 
     given: dict[str, Any] = {}
     own = own_folder(name, how.root)
-    if own is not None and not own.exists():
-        known = tuple(known for known in DATASETS if known != "folder")
-        close = nearest(name, known)
-        raise InputError(f"there is no folder {own}, and no dataset of that name{close}; there are: {', '.join(known)}")
+    if own is not None:
+        refuse_missing(own)
     if own is None and how.root is None and any(map(is_picture, Path(name).glob("*/*/*"))):
         log.warning("%s is the dataset of that name, not the folder of pictures here: that one is ./%s", name, name)
     if own is None and name not in DATASETS and Path(name).is_dir():
@@ -68,5 +78,5 @@ def open_dataset(name: str, how: Opening, progress: Progress) -> "DomainDataset"
     if "cache" in takes:
         given["cache"] = (how.cache or cache_dir()) / "images"
     if "progress" in takes:
-        given["progress"] = lambda done, total: progress("decoding", done, total)
+        given["progress"] = progress
     return make(**given)

@@ -68,7 +68,7 @@ class Detector(ABC):
         return self
 
 
-DETECTORS: Registry[Detector] = Registry("detector", "madod.detectors", Detector)
+DETECTORS: Registry[Detector] = Registry("detector", Detector)
 
 
 def refuse_scoreless(algorithm: str, detectors: Iterable[str]) -> None:

@@ -9,14 +9,17 @@ from madod.detectors.base import DETECTORS, Detector, Fit
 from madod.equations import surprisal
 from madod.models.classifier import Outputs
 
+LOWEST, HIGHEST = 0.1, 10.0
+"""Bounds of the temperature."""
 
-def calibrated_temperature(logits: Tensor, y: Tensor, lowest: float = 0.1, highest: float = 10.0) -> Tensor:
+
+def calibrated_temperature(logits: Tensor, y: Tensor) -> Tensor:
     """argmin_T mean -log softmax(l / T)_y [Guo et al. 2017], exact within bounds.
 
     The loss is convex in b = 1 / T with slope mean(sum_k p_k l_k - l_y), so its zero is found by bisection; the bounds
     matter where every image is right or the logits say nothing, as T then runs to 0 or to infinity.
     """
-    logits, low, high = logits.double(), 1 / highest, 1 / lowest
+    logits, low, high = logits.double(), 1 / HIGHEST, 1 / LOWEST
     target = logits.gather(1, y[:, None]).mean()
     for _ in range(60):
         middle = (low + high) / 2

@@ -11,6 +11,9 @@ from madod.errors import InputError
 from madod.models.classifier import Outputs
 from madod.storage import read_tensors, write_tensors
 
+BATCH = 256
+"""Images in one pass."""
+
 
 class Stored(NamedTuple):
     """All that detectors need of a finished run: outputs and labels by part (source, val, target), and the head."""
@@ -31,12 +34,12 @@ class Stored(NamedTuple):
 
 
 @torch.no_grad()
-def extract(net: nn.Module, pool: Pool, batch: int = 256) -> Outputs:
+def extract(net: nn.Module, pool: Pool) -> Outputs:
     """Return features, logits and own scores of every image of a pool, on the CPU, in the pool's order."""
     net.eval()
     rows = torch.arange(len(pool), device=pool.device)
     with torch.compiler.set_stance("force_eager"):  # compiling for these batches would cost more than it saves
-        parts = [net(pool.take(chunk)) for chunk in rows.split(batch)]
+        parts = [net(pool.take(chunk)) for chunk in rows.split(BATCH)]
     features, logits = (torch.cat([part[i] for part in parts]).float().cpu() for i in (0, 1))
     own = torch.cat([part.own for part in parts]).float().cpu() if parts[0].own is not None else None
     return Outputs(features, logits, own)

@@ -38,7 +38,7 @@ def save_verdicts(file: Path, target: Pool, result: Evaluation) -> None:
 
 
 def add_scores(file: Path, scores: Mapping[str, Tensor]) -> None:
-    """Put more detectors' scores of the target images beside those that are there; an older run has no such file."""
+    """Put more detectors' scores beside those that are there; a run without target images has no such file."""
     if scores and file.exists():
         tensors, facts = read_tensors(file, remedy="delete it or run it again")
         write_tensors(file, tensors | _named(scores), facts)

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from madod.benchmark.agenda import FOLDS
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
-from madod.benchmark.run import fingerprints
 from madod.data.augment import NONE
 from madod.data.base import DomainDataset
-from madod.data.split import split
 from madod.detectors import THREE
 from madod.errors import InputError, NoSpaceError
 from madod.evaluation.threshold import threshold
@@ -72,20 +70,27 @@ NAMES = {each.name for each in fields(Fold)}
 
 
 def checked(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, run: Run, *, detectors: Sequence[str] = THREE
+    spec: RunSpec,
+    dataset: DomainDataset,
+    how: Check,
+    out: Path,
+    run: Run,
+    *,
+    detectors: Sequence[str],
+    images: Mapping[str, str],
 ) -> list[Fold]:
     """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
 
-    A fold that failed is tried again, since what was in its way may be gone; one that did not measure all of the
-    detectors is done again. What was begun of a check that is not asked for any more goes, but for what is noted of a
-    finished training.
+    `images` are the hashes of what the training sees that is checked. A fold that failed is tried again, since what
+    was in its way may be gone; one that did not measure all of the detectors is done again. What was begun of a check
+    that is not asked for any more goes, but for what is noted of a finished training.
     """
     if how == "none":
         _drop_runs(out)
         if not (out / RECORD).exists() and _noted(out / CHECKED):
             (out / CHECKED).unlink()
         return []
-    plans, done, folds = _named(spec, dataset, how), _done(out / CHECKED, detectors), []
+    plans, done, folds = _named(spec, dataset, how, images), _done(out / CHECKED, detectors), []
     for k, (name, plan) in enumerate(plans.items(), 1):
         try:
             known = done.get(name)
@@ -117,18 +122,18 @@ def _noted(file: Path) -> bool:
 
 
 def standing(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str], images: Mapping[str, str]
 ) -> Check:
     """Return the check to go by: a longer one of this very run than is asked for, where `check.json` has it whole."""
     done = _done(out / CHECKED, detectors)
     for longer in LONGEST_FIRST[: LONGEST_FIRST.index(how)] if done else ():
-        if done.keys() >= _named(spec, dataset, longer).keys():
+        if done.keys() >= _named(spec, dataset, longer, images).keys():
             return longer
     return how
 
 
 def awaited(
-    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str] = THREE
+    spec: RunSpec, dataset: DomainDataset, how: Check, out: Path, *, detectors: Sequence[str], images: Mapping[str, str]
 ) -> list[RunSpec]:
     """Return the runs of a check that are not done yet: neither noted in `check.json` nor finished before a kill."""
     if how == "none":
@@ -136,7 +141,7 @@ def awaited(
     done = _done(out / CHECKED, detectors)
     if not done and not (out / FOLDS).exists():
         return fold_specs(spec, dataset, how)
-    named = _named(spec, dataset, how).items()
+    named = _named(spec, dataset, how, images).items()
     return [plan for name, plan in named if name not in done and not (_home(out, name) / RECORD).exists()]
 
 
@@ -145,13 +150,10 @@ def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpe
     return [fold_spec(spec, dataset, domain, how) for domain in dataset.domains]
 
 
-def _named(spec: RunSpec, dataset: DomainDataset, how: Check) -> dict[str, RunSpec]:
-    """Return the same by what tells them from other runs: the training that is checked, settings, and all pictures.
-
-    A check of a training that keeps nothing apart has trained on what another one does.
-    """
-    images = " ".join(fingerprints(split(dataset, test_domain=None, split_seed=spec.split_seed)).values())
-    return {f"{spec.id} {plan.id} {images}": plan for plan in fold_specs(spec, dataset, how)}
+def _named(spec: RunSpec, dataset: DomainDataset, how: Check, images: Mapping[str, str]) -> dict[str, RunSpec]:
+    """Return the same by what tells them from other runs: the training that is checked, settings, and its pictures."""
+    seen = " ".join(images.values())
+    return {f"{spec.id} {plan.id} {seen}": plan for plan in fold_specs(spec, dataset, how)}
 
 
 def begun(out: Path) -> bool:

@@ -26,6 +26,7 @@ from madod.kinds import filled
 from madod.models.device import device_named
 from madod.predict import Checked, Model, load
 from madod.predict.card import note
+from madod.predict.saved import card_of
 from madod.progress import Progress, silent
 
 
@@ -59,24 +60,28 @@ def carry_out(
     spec, check, detector = ready.spec, ready.look.choice.check, ready.detector
     names = ready.detectors
 
-    def carried(plan: RunSpec, folder: Path, ship: str, report: Progress) -> Outcome:
+    def carried(
+        plan: RunSpec, folder: Path, ship: str, report: Progress, images: dict[str, str] | None = None
+    ) -> Outcome:
         means = Means(ready.cache, ready.device, waive_gate=waive_gate, progress=report)
-        return run(plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship)
+        return run(
+            plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship,
+            data=images,
+        )  # fmt: skip
 
     def fold(plan: RunSpec, folder: Path, stage: str) -> Outcome:
         return carried(plan, folder, names[0], lambda _, done, total: progress(stage, done, total))
 
     with alone(out):
-        finished = (out / RECORD).exists()
-        folds = checked(spec, ready.dataset, check, out, fold, detectors=names)
-        ship = detector or (load(out).card.detector if finished else best_detector(folds, spec))
-        outcome = carried(spec, out, ship, progress)
+        there = card_of(out) if (out / RECORD).exists() else None
+        folds = checked(spec, ready.dataset, check, out, fold, detectors=names, images=ready.images)
+        ship = detector or (there.detector if there else best_detector(folds, spec))
+        outcome = carried(spec, out, ship, progress, ready.images)
         seen = folds or ([fold_of(spec, outcome)] if spec.test_domain else [])
         choices = len(offered(spec)) if folds and detector is None else 1
         strangers = scored(load(out), unknowns) if unknowns else None
-        before = load(out).card.check
-        if finished and before and not (seen or strangers):
-            found = before  # nothing was measured now, and what was stays true
+        if there and there.check and not (seen or strangers):
+            found = there.check  # nothing was measured now, and what was stays true
         else:
             found = doubts(seen, outcome, ship, choices=choices, short=check == "short", strangers=strangers)
         note(out / "model", found)

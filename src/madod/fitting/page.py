@@ -11,7 +11,7 @@ from madod.evaluation.threshold import threshold
 from madod.fitting.check import KEEPS, Fold
 from madod.fitting.fit import Fitted
 from madod.fitting.prepare import REPORT, Look
-from madod.predict import load
+from madod.predict.saved import held_scores
 from madod.report.train_page import Flagging, Training, Unseen, train_page
 from madod.storage import whole
 
@@ -19,7 +19,7 @@ from madod.storage import whole
 def write_page(out: Path, look: Look, made: Fitted) -> None:
     """Write `report.html`."""
     outcome, record, strangers = made.outcome, made.outcome.record, made.strangers
-    held = np.asarray(load(out).held_scores, dtype=np.float64)
+    held = np.asarray(held_scores(out), dtype=np.float64)
     stored, source = outcome.evaluation.stored, outcome.split.source
     page = Training(
         name=made.spec.dataset,

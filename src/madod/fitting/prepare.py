@@ -59,6 +59,8 @@ class Ready:
     """The one that was asked for; None is chosen by the check."""
     device: torch.device
     cache: Path
+    images: dict[str, str]
+    """The hashes of what it sees (`fingerprints`)."""
 
     @property
     def detectors(self) -> tuple[str, ...]:
@@ -97,11 +99,12 @@ def prepare(
     if before is not None:
         before(seen)
     dataset = opened(data, opening, seen, progress)
-    ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, wishes.detector, device, cache)
+    images = fingerprints(divided(spec, dataset))
+    ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, wishes.detector, device, cache, images)
     if out is None:
         return ready
-    refuse_other_images(spec, fingerprints(divided(spec, dataset)), out)
-    check = standing(spec, dataset, choice.check, out, detectors=ready.detectors)
+    refuse_other_images(spec, images, out)
+    check = standing(spec, dataset, choice.check, out, detectors=ready.detectors, images=images)
     return replace(ready, look=replace(ready.look, choice=replace(choice, check=check)))
 
 

@@ -81,7 +81,7 @@ def scored(model: Model, folder: Path) -> Strangers:
     answers = list(model.predict_iter(sorted(pictures_below(folder))))
     scores = [answer.score for answer in answers if not isinstance(answer, BadImage)]
     unreadable = tuple(str(answer) for answer in answers if isinstance(answer, BadImage))
-    held = [] if model.held_scores is None else model.held_scores.tolist()
+    held = model.held_scores.tolist()
     return Strangers(str(folder), scores, told_apart(held, scores), len(held), unreadable)
 
 

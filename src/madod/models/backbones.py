@@ -15,14 +15,14 @@ from madod.models.classifier import Classifier
 from madod.models.compute import PLAIN, Compute
 from madod.models.efficientnet import efficientnet_lite0
 from madod.models.from_timm import PREFIX, check_timm, timm_backbone
-from madod.models.layers import NORMS, Featurizer, Norm, Normalize, NormName, group_norm, usual_norm
+from madod.models.layers import NORMS, Featurizer, Norm, Normalize, NormName, usual_norm
 from madod.models.pretrained import fill
 from madod.models.resnet import resnet18, resnet50, resnet50_v1
 from madod.models.weights import Weights
 from madod.models.wide_resnet import wrn_16_2
 
 
-def small_cnn(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def small_cnn(channels: int, norm: Norm) -> Featurizer:
     """Return three strided 3x3 convolutions and a linear layer to 128 features; for 32 px on a CPU."""
     layers: list[nn.Module] = [Normalize((0.5,) * channels, (0.25,) * channels)]
     for inside, outside in ((channels, 32), (32, 64), (64, 128)):

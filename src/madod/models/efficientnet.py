@@ -5,7 +5,7 @@ from functools import partial
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.models.layers import Featurizer, Norm, Normalize, group_norm
+from madod.models.layers import Featurizer, Norm, Normalize
 
 STAGES = (
     (1, 3, 1, 1, 16),
@@ -84,6 +84,6 @@ def without_underscores(name: str) -> str:
     return ".".join(part.removeprefix("_") for part in name.split("."))
 
 
-def efficientnet_lite0(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def efficientnet_lite0(channels: int, norm: Norm) -> Featurizer:
     """Return EfficientNet-Lite0."""
     return Featurizer(EfficientNetLite0(channels, partial(norm, eps=EPS)), 1280, without_underscores)

@@ -10,7 +10,7 @@ from madod.data.download import Source, fetch
 from madod.errors import InputError, first_few, nearest
 from madod.models.layers import Featurizer
 from madod.models.weights import COUNTER, Weights, read_file
-from madod.progress import Progress
+from madod.progress import Progress, silent
 
 HEADS = ("fc.", "_fc.", "classifier.", "head.")
 """Where the files of others keep their classifier, which is left out."""
@@ -53,7 +53,7 @@ PUBLISHED = {
 }
 
 
-def pretrained(source: str, *, cache: Path | None = None, progress: Progress | None = None) -> Weights | None:
+def pretrained(source: str, *, cache: Path | None = None, progress: Progress = silent) -> Weights | None:
     """Return the weights of a .safetensors, .pth or .pt file, of a package or of a published name; none for "none".
 
     What is published is fetched once, into `weights` of the cache.
@@ -80,7 +80,7 @@ def backbone_of(name: str | None) -> str | None:
     return PUBLISHED[name].backbone if name in PUBLISHED else None
 
 
-def _published(wanted: Release, folder: Path, progress: Progress | None) -> Weights:
+def _published(wanted: Release, folder: Path, progress: Progress) -> Weights:
     start = Path(wanted.file).stem.rpartition("-")[2]
     source = Source(wanted.file, tuple(mirror + wanted.file for mirror in MIRRORS), start)
     file = fetch(source, folder, cache=folder, progress=progress)

@@ -4,10 +4,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from madod.errors import InputError, is_out_of_memory
 
@@ -85,9 +85,18 @@ class Recorded:
         return torch.cuda.Stream()
 
 
-def forget(learner: nn.Module) -> None:
+class Recording(Protocol):
+    """What may have a recorded step."""
+
+    recorded: Recorded | None
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+
+
+def forget(learner: Recording) -> None:
     """Give back the memory that a learner's recorded step keeps to itself: it takes no more steps, or other ones."""
-    vars(learner).pop("_recorded", None)
+    learner.recorded = None
     learner.zero_grad(set_to_none=True)  # gradients lie in that memory
 
 

@@ -5,7 +5,7 @@ from typing import Literal, cast
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.models.layers import Featurizer, Norm, group_norm, imagenet, normed
+from madod.models.layers import Featurizer, Norm, imagenet, normed
 
 Strides = Literal["v1", "v1.5"]
 """Which convolution of a strided bottleneck carries the stride: the first 1x1 (v1), or the 3x3 (v1.5, torchvision)."""
@@ -76,8 +76,8 @@ class ResNet(nn.Module):
         self,
         block: type[BasicBlock] | type[Bottleneck],
         depths: tuple[int, ...],
-        channels: int = 3,
-        norm: Norm = group_norm,
+        channels: int,
+        norm: Norm,
         strides: Strides = "v1.5",
     ) -> None:
         super().__init__()
@@ -102,16 +102,16 @@ class ResNet(nn.Module):
         return x.mean((2, 3))
 
 
-def resnet18(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def resnet18(channels: int, norm: Norm) -> Featurizer:
     """Return ResNet-18."""
     return Featurizer(ResNet(BasicBlock, (2, 2, 2, 2), channels, norm), 512)
 
 
-def resnet50(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def resnet50(channels: int, norm: Norm) -> Featurizer:
     """Return ResNet-50 v1.5, whose 3x3 convolutions carry the strides, as torchvision's."""
     return Featurizer(ResNet(Bottleneck, (3, 4, 6, 3), channels, norm), 2048, strides="v1.5")
 
 
-def resnet50_v1(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def resnet50_v1(channels: int, norm: Norm) -> Featurizer:
     """Return ResNet-50 v1, whose first 1x1 convolutions carry the strides, as in the paper."""
     return Featurizer(ResNet(Bottleneck, (3, 4, 6, 3), channels, norm, "v1"), 2048, strides="v1")

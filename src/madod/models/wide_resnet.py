@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from madod.models.layers import Featurizer, Norm, Normalize, group_norm
+from madod.models.layers import Featurizer, Norm, Normalize
 
 
 class WideBlock(nn.Module):
@@ -25,7 +25,7 @@ class WideBlock(nn.Module):
 class WideResNet(nn.Module):
     """A wide residual network of depth 6 n + 4 without its head."""
 
-    def __init__(self, depth: int, widen: int, channels: int = 3, norm: Norm = group_norm) -> None:
+    def __init__(self, depth: int, widen: int, channels: int, norm: Norm) -> None:
         super().__init__()
         self.normalize = Normalize((0.5,) * channels, (0.25,) * channels)
         self.conv1 = nn.Conv2d(channels, 16, 3, padding=1, bias=False)
@@ -42,6 +42,6 @@ class WideResNet(nn.Module):
         return F.relu(self.bn(self.blocks(self.conv1(self.normalize(images))))).mean((2, 3))
 
 
-def wrn_16_2(channels: int = 3, norm: Norm = group_norm) -> Featurizer:
+def wrn_16_2(channels: int, norm: Norm) -> Featurizer:
     """Return WRN-16-2; `norm` may be a live `nn.BatchNorm2d`, but then the images of a batch see each other."""
     return Featurizer(WideResNet(16, 2, channels, norm), 128)

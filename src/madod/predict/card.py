@@ -69,9 +69,8 @@ def read_card(home: Path, folder: Path | str) -> Card:
     """Read `model.json`; refuse a model of which any file is not as it was saved. `folder` is what was asked for."""
     try:
         facts = json.loads(ordinary(home / FACTS).read_text(encoding="utf-8"))
-        if (written := facts.get("format", FORMAT)) != FORMAT:
-            mend = AGAIN if written in range(FORMAT) else "update madod"
-            raise InputError(f"{home / FACTS} was saved in format {written} and this madod reads {FORMAT}: {mend}")
+        if (written := facts["format"]) != FORMAT:
+            raise InputError(f"{home / FACTS} is in format {written} and this madod reads {FORMAT}: update madod")
         checksum = facts.pop("sha256")
         lists = {key: tuple(facts[key]) for key in ("classes", "shape", "domains")}
         card = Card(**facts | lists | {"check": _checked(facts.get("check"))})
@@ -121,11 +120,7 @@ def latest(home: Path) -> Path:
 def _checked(facts: dict[str, Any] | None) -> Checked | None:
     if facts is None:
         return None
-    kept = {key: value for key, value in facts.items() if key != "warnings"}
-    if "warnings" in facts:  # models saved earlier have both kinds in one list, those of labels with these words
-        labels = [said for said in facts["warnings"] if said.startswith("do not rely on its labels")]
-        kept |= {"of_labels": labels, "of_unknowns": [said for said in facts["warnings"] if said not in labels]}
-    return Checked(**kept | {kind: tuple(kept[kind]) for kind in ("of_labels", "of_unknowns")})
+    return Checked(**facts | {kind: tuple(facts[kind]) for kind in ("of_labels", "of_unknowns")})
 
 
 def damaged(home: Path) -> InputError:

@@ -44,7 +44,7 @@ class Model:
         net: nn.Module,
         detector: Detector,
         card: Card,
-        held_scores: Tensor | None = None,
+        held_scores: Tensor,
         gallery: Gallery | None = None,
     ) -> None:
         """Put together what was trained; `held_scores` (n,) are those of held-out pictures of the training domains."""
@@ -99,8 +99,6 @@ class Model:
         >>> strict < lenient == model.threshold
         True
         """
-        if self.held_scores is None:
-            raise InputError("the model was saved without the scores of held-out pictures: train it again")
         self.threshold = threshold(self.held_scores, taken("keep", float, keep))
         return self.threshold
 

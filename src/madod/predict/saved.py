@@ -15,7 +15,7 @@ from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError, is_out_of_memory
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
-from madod.predict.card import FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
+from madod.predict.card import AGAIN, FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
 from madod.predict.examine import examine
 from madod.predict.gallery import Gallery, read_gallery
 from madod.registry import PLUGINS
@@ -30,7 +30,7 @@ class Parts(NamedTuple):
     net: nn.Module
     detector: Detector
     card: Card
-    held_scores: Tensor | None = None
+    held_scores: Tensor
     gallery: Gallery | None = None
 
 
@@ -45,7 +45,7 @@ def write(folder: Path, parts: Parts) -> Card:
     home = folder / NEW if (folder / FACTS).exists() else folder
     tensors = {f"net.{name}": value for name, value in parts.net.state_dict().items()}
     tensors |= {f"detector.{name}": value for name, value in parts.detector.state().items()}
-    tensors |= {} if parts.held_scores is None else {HELD: parts.held_scores}
+    tensors[HELD] = parts.held_scores
     write_tensors(home / WEIGHTS, tensors, {})
     if parts.gallery is not None:
         parts.gallery.save(home / GALLERY)
@@ -83,14 +83,30 @@ def read(folder: Path | str) -> Parts:
     """Read what `write` wrote into a model's own folder, or that of the run that made it."""
     home = latest(home_of(Path(folder)))
     card = read_card(home, folder)
-    tensors, _ = read_tensors(home / WEIGHTS)
     try:
-        parts = _rebuilt(card, tensors)
+        parts = _rebuilt(card, _tensors(home))
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
         if isinstance(error, InputError) or is_out_of_memory(error):
             raise
         raise damaged(home) from error
     return parts._replace(gallery=read_gallery(home / GALLERY) if card.gallery else None)
+
+
+def card_of(folder: Path | str) -> Card:
+    """Read what a saved model says of itself, without its network; refuse one that is not as it was saved."""
+    return read_card(latest(home_of(Path(folder))), folder)
+
+
+def held_scores(folder: Path | str) -> Tensor:
+    """Read a saved model's scores of held-out pictures (n,), without its network."""
+    return _tensors(latest(home_of(Path(folder))))[HELD]
+
+
+def _tensors(home: Path) -> dict[str, Tensor]:
+    tensors, _ = read_tensors(home / WEIGHTS)
+    if HELD not in tensors:
+        raise InputError(f"the model in {home} lacks the scores of held-out pictures, which set a threshold: {AGAIN}")
+    return tensors
 
 
 def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
@@ -107,4 +123,4 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
     examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
-    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors.get(HELD))
+    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors[HELD])

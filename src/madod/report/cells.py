@@ -65,7 +65,7 @@ def _cell(frame: pd.DataFrame, place: Place, folders: dict[str, Path], each: dic
     heads = ["method and detector", "accuracy", "AUROC", "AUPR", "FPR95 ↓", "OSCR"]
     seeds = mine["seed"].nunique()
     caption = f"Means over {seeds} seed{'s' * (seeds > 1)}; base rate {rate:.1f} %, the AUPR of guessing."
-    strips = [_strip(method, found, each[method]) for method, folder in folders.items() if (found := seen(folder))]
+    strips = [_strip(method, seen(folder), each[method]) for method, folder in folders.items()]
     return tag("details", tag("summary", place.title), table(heads, rows, caption), *strips, class_="cell")
 
 

@@ -24,33 +24,27 @@ class Seen(NamedTuple):
     scores: Mapping[str, NDArray[np.floating]]
     """By detector (n,); higher is more unknown."""
     classes: tuple[str, ...]
-    shown: NDArray[np.integer] = np.zeros(0, dtype=np.int64)
+    shown: NDArray[np.integer]
     """Which images the pictures are of (k,)."""
-    pictures: NDArray[np.uint8] = np.zeros((0, 1, 1, 3), dtype=np.uint8)
+    pictures: NDArray[np.uint8]
     """Pictures (k, h, w, 3)."""
-    truth: Sequence[str] = ()
+    truth: Sequence[str]
     """What each picture shows."""
 
 
-def seen(folder: Path) -> Seen | None:
-    """Return what a run left of its target images: its verdicts or, in an older run, what its logits say."""
-    if (folder / VERDICTS).exists():
-        arrays, facts = _read(folder / VERDICTS)
-        scores = {name.removeprefix("score."): array for name, array in arrays.items() if name.startswith("score.")}
-        return Seen(
-            y=arrays["y"],
-            predicted=arrays["predicted"],
-            confidence=arrays["confidence"],
-            scores=scores,
-            classes=tuple(json.loads(facts["classes"])),
-            shown=arrays["shown"],
-            pictures=arrays["pictures"],
-            truth=json.loads(facts["truth"]),
-        )
-    if (folder / OUTPUTS).exists():
-        arrays, _ = _read(folder / OUTPUTS, ("target.logits", "target.y"))
-        return _from_logits(arrays["target.logits"], arrays["target.y"]) if len(arrays) == 2 else None
-    return None
+def seen(folder: Path) -> Seen:
+    """Return the verdicts that a run left of its target images."""
+    arrays, facts = _read(folder / VERDICTS)
+    return Seen(
+        y=arrays["y"],
+        predicted=arrays["predicted"],
+        confidence=arrays["confidence"],
+        scores={name.removeprefix("score."): array for name, array in arrays.items() if name.startswith("score.")},
+        classes=tuple(json.loads(facts["classes"])),
+        shown=arrays["shown"],
+        pictures=arrays["pictures"],
+        truth=json.loads(facts["truth"]),
+    )
 
 
 def features(folder: Path) -> tuple[NDArray[np.floating], NDArray[np.integer]] | None:
@@ -59,14 +53,6 @@ def features(folder: Path) -> tuple[NDArray[np.floating], NDArray[np.integer]] |
         return None
     arrays, _ = _read(folder / OUTPUTS, ("target.features", "target.y"))
     return (arrays["target.features"], arrays["target.y"]) if len(arrays) == 2 else None
-
-
-def _from_logits(logits: NDArray[np.floating], y: NDArray[np.integer]) -> Seen:
-    wide = np.asarray(logits, dtype=np.float64)
-    total = np.logaddexp.reduce(wide, axis=1)
-    surest = wide.max(axis=1) - total
-    classes = tuple(f"class {k}" for k in range(wide.shape[1]))
-    return Seen(y, wide.argmax(axis=1), np.exp(surest), {"msp": -surest, "energy": -total}, classes)
 
 
 def _read(file: Path, names: Sequence[str] = ()) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:

@@ -8,16 +8,18 @@ from typing import Any
 
 import pandas as pd
 
-from madod.benchmark.agenda import FOLDS, INNER
+from madod.benchmark.agenda import FOLDS, INNER, Agenda
 from madod.benchmark.claim import LOCK
 from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
-from madod.benchmark.select import Asked
+from madod.benchmark.select import Asked, asked, picked
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
 from madod.report.known import refuse_unknown
 from madod.report.planned import with_asked
 from madod.report.variants import named
 
+Record = dict[str, Any]
+"""What tables need of one run."""
 PLACE = ["dataset", "test_domain", "ood_classes"]
 """A cell: what methods are compared on."""
 CELL = [*PLACE, "seed"]
@@ -29,38 +31,43 @@ COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "secon
            "translation", "memory", "id", "folder"]  # fmt: skip
 
 
-def load_records(
-    runs: Path, chosen: Sequence[tuple[str, str]] | None = None, asked: Asked | None = None
-) -> pd.DataFrame:
+def load_records(runs: Path, agenda: Agenda | None = None) -> pd.DataFrame:
     """Return a row a record and detector below `runs`, in the order of cells; a run that lies there twice counts once.
 
-    `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. With `chosen`,
-    pairs of a run's folder below `runs` and the name of its method, only those are read, under these names; tables then
-    show as missing what was `asked` for and is not there. A run that was tested on nothing has one row without a
-    detector. `declared` is the detector that was chosen beforehand.
+    `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. Of a plan only the
+    runs are read that its own rule picked, under its names; tables then show as missing what it asks for and is not
+    there. A run that was tested on nothing has one row without a detector. `declared` is the detector that was chosen
+    beforehand.
     """
-    if chosen is None:
-        records = list(_unique(_same_weights(_read(file) for file in record_files(runs))))
-        names = named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
-    else:
-        done = [(runs / folder / RECORD, name) for folder, name in chosen if (runs / folder / RECORD).exists()]
-        records, names = list(_same_weights(_read(file) for file, _ in done)), [name for _, name in done]
-    if not records and chosen is not None:
+    records, names = _all_below(runs) if agenda is None else _picked(runs, agenda)
+    rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
+    frame = pd.DataFrame(rows, columns=COLUMNS)
+    plan = Asked({}) if agenda is None else asked(agenda)
+    found = declared(runs)
+    refuse_unknown(found, frame, runs, plan)
+    named_so = frame[["method", "algorithm", *PLACE]].fillna("")
+    frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
+    warn_of_unmeasured(frame)
+    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), plan)
+
+
+def _all_below(runs: Path) -> tuple[list[Record], list[str]]:
+    """Return every run below a folder once, and how its method is called beside the others."""
+    records = list(_unique(_same_weights(_read(file) for file in record_files(runs))))
+    if not records:
+        raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
+    return records, named([(record["dataset"], record["algorithm"], record["settings"]) for record in records])
+
+
+def _picked(runs: Path, agenda: Agenda) -> tuple[list[Record], list[str]]:
+    """Return the finished runs that a plan's own rule picked, and its names for their methods."""
+    done = [(file, name) for folder, name in picked(agenda, runs) if (file := runs / folder / RECORD).exists()]
+    if not done:
         raise InputError(
             f"none of the plan's runs in {runs} is finished: madod bench status says how they stand, madod bench run "
             "carries them through"
         )
-    if not records:
-        raise InputError(f"there is no finished run below {runs}: a run has a {RECORD}; name the folder of runs")
-    rows = [row | {"method": name} for record, name in zip(records, names, strict=True) for row in _rows(record)]
-    frame = pd.DataFrame(rows, columns=COLUMNS)
-    asked = asked or Asked({})
-    found = declared(runs)
-    refuse_unknown(found, frame, runs, asked)
-    named_so = frame[["method", "algorithm", *PLACE]].fillna("")
-    frame["declared"] = [detector_of(found, row[:2], row[2:]) for row in named_so.itertuples(index=False, name=None)]
-    warn_of_unmeasured(frame)
-    return with_asked(frame.sort_values([*CELL, "method"], kind="stable", ignore_index=True), asked)
+    return list(_same_weights(_read(file) for file, _ in done)), [name for _, name in done]
 
 
 def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
@@ -80,7 +87,7 @@ def record_files(runs: Path) -> Iterator[Path]:
             yield Path(folder, RECORD)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> Record:
     """Return what tables need of one record; refuse a file that is none, by its name."""
     facts = read_record(file.parent)
     try:
@@ -132,7 +139,7 @@ def _fraction(metrics: Mapping[str, Any], key: str) -> float:
     return float(value)
 
 
-def _same_weights(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _same_weights(records: Iterator[Record]) -> Iterator[Record]:
     """Yield records with the same pretrained weights under the first of their names: a file's name decides nothing."""
     first: dict[str, str] = {}
     for record in records:
@@ -141,7 +148,7 @@ def _same_weights(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]
         yield record
 
 
-def _unique(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _unique(records: Iterator[Record]) -> Iterator[Record]:
     """Yield a run that lies in several folders once, from the first."""
     seen: set[str] = set()
     for record in records:
@@ -151,7 +158,7 @@ def _unique(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _rows(record: Record) -> Iterator[dict[str, Any]]:
     """Yield a row a detector; one without a detector where nothing was detected."""
     whole = {key: value for key, value in record.items() if key not in ("detectors", "thresholds")}
     for name, measures in record["detectors"].items():

@@ -13,8 +13,8 @@ from madod.registry import Registry
 from madod.report.declared import DECLARED, Declared
 
 log = logging.getLogger(__name__)
-ALGORITHMS: Registry[object] = Registry("algorithm", "madod.algorithms")
-DETECTORS: Registry[object] = Registry("detector", "madod.detectors")
+ALGORITHMS: Registry[object] = Registry("algorithm")
+DETECTORS: Registry[object] = Registry("detector")
 """Names alone, which are read without torch."""
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from madod.benchmark.record import OUTPUTS, VERDICTS, read_history
+from madod.benchmark.record import VERDICTS, read_history
 from madod.errors import InputError, nearest
 from madod.report import plots, words
 from madod.report.folders import Seen, features, seen
@@ -40,11 +40,11 @@ def rows_of(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
 
 
 def folders_of(frame: pd.DataFrame, place: Place) -> dict[str, Path]:
-    """Return a folder a method: of its run of the lowest seed that left more than a record."""
+    """Return a folder a method: of its run of the lowest seed that left its verdicts."""
     mine = rows_of(frame, place).drop_duplicates(["method", "seed"]).sort_values("seed")
     found: dict[str, Path] = {}
     for method, folder in zip(mine["method"], mine["folder"], strict=True):
-        if method not in found and any((Path(folder) / name).exists() for name in (VERDICTS, OUTPUTS)):
+        if method not in found and (Path(folder) / VERDICTS).exists():
             found[method] = Path(folder)
     return {method: found[method] for method in methods_in_order(found)}
 
@@ -88,7 +88,7 @@ def showcase(frame: pd.DataFrame, reference: str, wanted: str | None = None) -> 
         return section("One cell, looked at closely", paragraph(said))
     cell = rows_of(frame, place)
     picked = {method: folders[method] for method in _few(cell, list(folders), reference)}
-    shown = {method: found for method, folder in picked.items() if (found := seen(folder)) is not None}
+    shown = {method: seen(folder) for method, folder in picked.items()}
     why = (
         "as asked for" if wanted else "the first cell in which most methods left their outputs, whatever came out there"
     )
@@ -142,9 +142,7 @@ def _left_out(
         f"curves are of {CURVES} detectors: those declared beforehand, then the paper's, then others by name": [
             name for name in detectors_in_order(scored) if name not in drawn
         ],
-        "of which the runs kept no scores; madod rescore adds them where there is a verdicts.safetensors": [
-            name for name in there if name not in scored
-        ],
+        "of which the runs kept no scores; madod rescore adds them": [name for name in there if name not in scored],
     }
     said = [
         f"{words.listed([words.method(name) for name in names])} ({why})" for why, names in methods.items() if names

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal, get_args
 
 import pandas as pd
@@ -12,7 +11,6 @@ from madod.errors import InputError, nearest
 from madod.report import words
 from madod.report.broken import broken
 from madod.report.forms import Form, written
-from madod.report.frame import load_records
 from madod.report.measured import KEYS, base_rates, measured
 from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup
@@ -40,7 +38,7 @@ ASIDE = (
 
 
 def render(
-    runs: Path | pd.DataFrame,
+    frame: pd.DataFrame,
     shape: Shape = "summary",
     form: Form = "text",
     *,
@@ -49,8 +47,7 @@ def render(
     paper: bool = True,
     reference: str = REFERENCE,
 ) -> str:
-    """Return one of the tables of a folder of runs, written out; several datasets' tables follow each other."""
-    frame = load_records(runs) if isinstance(runs, Path) else runs
+    """Return one of the tables of runs, written out; several datasets' tables follow each other."""
     if dataset is not None and dataset not in set(frame["dataset"]):
         there = sorted(set(frame["dataset"]))
         raise InputError(f"no run on {dataset!r}{nearest(dataset, there)}; there are runs on: {', '.join(there)}")

@@ -29,9 +29,8 @@ def about(model: Model, limits: Limits) -> About:
 
 
 def kept(model: Model) -> list[float]:
-    """Return the thresholds that keep 1 %, 2 %, ... 100 % of held-out known pictures; none where no scores are kept."""
-    scores = model.held_scores
-    return [] if scores is None else [threshold(scores, percent / 100) for percent in range(1, 101)]
+    """Return the thresholds that keep 1 %, 2 %, ... 100 % of held-out known pictures."""
+    return [threshold(model.held_scores, percent / 100) for percent in range(1, 101)]
 
 
 def thumbnail(model: Model, index: int) -> bytes | None:

@@ -78,10 +78,7 @@ class About(BaseModel):
     backbone: str
     detector: str
     threshold: float
-    kept: list[float] = Field(
-        description="the thresholds that keep 1 %, 2 %, ... 100 % of held-out known pictures; empty where the model "
-        "was saved without their scores"
-    )
+    kept: list[float] = Field(description="the thresholds that keep 1 %, 2 %, ... 100 % of held-out known pictures")
     size: int = Field(description="side in pixels of the square that every picture is squeezed to")
     warnings: list[str] = Field(
         description="what not to rely on by the model's own check on held-out pictures, why, and what to do, in a "

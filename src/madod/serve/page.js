@@ -16,7 +16,7 @@
   const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
   // Where a score lies on the bar: straight over the scores of known pictures, squeezed beyond them.
-  const low = kept.length ? kept[0] : facts.threshold - 1, high = kept.length ? kept[kept.length - 1] : facts.threshold + 1;
+  const low = kept[0], high = kept[kept.length - 1];
   const span = Math.max(high - low, 1e-9);
   const place = score => {
     const at = (score - low) / span;
@@ -177,7 +177,6 @@
   };
   const draw = () => {
     const strip = find("strip");
-    if (!strip) return;
     const width = strip.clientWidth || 600, at = width * place(threshold);
     const picture = svg("svg", {viewBox: `0 0 ${width} 104`, "aria-hidden": "true"});
     picture.append(
@@ -227,15 +226,13 @@
     arrange();
   });
   find("command").textContent = find("command").textContent.replace("HOST", location.host);
-  if (kept.length) {
-    const keep = find("keep");
-    const own = () => {
-      keep.value = Math.max(1, kept.filter(value => value <= facts.threshold).length);  // the most that it keeps
-      move(facts.threshold, Number(keep.value));
-    };
-    keep.addEventListener("input", () => move(kept[keep.value - 1], Number(keep.value)));
-    find("reset").addEventListener("click", own);
-    addEventListener("resize", draw);
-    own();
-  }
+  const keep = find("keep");
+  const own = () => {
+    keep.value = Math.max(1, kept.filter(value => value <= facts.threshold).length);  // the most that it keeps
+    move(facts.threshold, Number(keep.value));
+  };
+  keep.addEventListener("input", () => move(kept[keep.value - 1], Number(keep.value)));
+  find("reset").addEventListener("click", own);
+  addEventListener("resize", draw);
+  own();
 })();

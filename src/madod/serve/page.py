@@ -76,12 +76,6 @@ def _door(about: About) -> Markup:
 
 
 def _dial(about: About) -> Markup:
-    if not about.kept:
-        return paragraph(
-            f"A picture is unknown above a score of {about.threshold:.4g}. This model was saved without the scores of "
-            "held-out pictures, so the threshold cannot be moved here.",
-            class_="quiet",
-        )
     return tag(
         "section",
         tag("h2", "Where the known ends", id="dial-title"),

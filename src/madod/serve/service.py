@@ -140,8 +140,6 @@ class Service:
         """Return the threshold that a request asks for: its own, one that keeps a share of known pictures, or ours."""
         if given is not None or keep is None:
             return self.model.threshold if given is None else given
-        if self.model.held_scores is None:
-            raise InputError("the model was saved without the scores of held-out pictures: give threshold, not keep")
         return threshold(self.model.held_scores, keep)
 
     def gauges(self) -> Gauges:

@@ -11,6 +11,10 @@ from madod.errors import InputError
 from madod.models.classifier import Restyle
 
 Label = Callable[[Tensor], Tensor]
+PAIRS = 512
+"""Pairs of images, at most, that domains' distance is measured by."""
+COLUMNS, ROWS = 12, 4
+"""Originals in a picture grid, at most, and restylings of each."""
 
 
 def retention(said: Tensor, restyled: Tensor, y: Tensor) -> float:
@@ -41,9 +45,9 @@ class Judgement:
     images: int
     clean: float
     """Share of the original images that the judging classifier labels right."""
-    reconstruction: float | None = None
+    reconstruction: float
     """Mean distance between images in [-1, 1] and what content and style rebuild of them."""
-    steps: int | None = None
+    steps: int
     """Steps that G was trained for."""
 
     def failures(self, bounds: Bounds) -> list[str]:
@@ -57,8 +61,17 @@ class Judgement:
 
 
 @torch.no_grad()
-def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator, *, most: int = 512) -> Judgement:
-    """Measure G on held-out source images; `label` is a source-trained classifier's verdict (n,)."""
+def judge(
+    translate: Restyle,
+    label: Label,
+    held_out: Pool,
+    rng: torch.Generator,
+    *,
+    most: int,
+    reconstruction: float,
+    steps: int,
+) -> Judgement:
+    """Measure G on so many held-out source images; `label` is a source-trained classifier's verdict (n,)."""
     order = held_out.sample(most)
     seen = []
     for rows in order.split(128):  # restylings of all at once would not fit
@@ -68,17 +81,23 @@ def judge(translate: Restyle, label: Label, held_out: Pool, rng: torch.Generator
     said, restyled, apart = map(torch.cat, zip(*seen, strict=True))
     y = held_out.y[order]
     between = domain_distance(held_out.subset(order))
-    clean = float((said == y).sum()) / len(order)
-    return Judgement(retention(said, restyled, y), diversity(apart, between), len(order), clean)
+    return Judgement(
+        retention=retention(said, restyled, y),
+        diversity=diversity(apart, between),
+        images=len(order),
+        clean=float((said == y).sum()) / len(order),
+        reconstruction=reconstruction,
+        steps=steps,
+    )
 
 
-def domain_distance(pool: Pool, pairs: int = 512) -> float:
+def domain_distance(pool: Pool) -> float:
     """Return the mean l1 pixel distance between two images of one class from two domains."""
     rng = torch.Generator().manual_seed(0)
-    a, b = torch.randint(len(pool), (2, 64 * pairs), generator=rng).to(pool.device)
+    a, b = torch.randint(len(pool), (2, 64 * PAIRS), generator=rng).to(pool.device)
     alike = (pool.y[a] == pool.y[b]) & (a != b)
     apart = alike & (pool.d[a] != pool.d[b])
-    both = (apart if apart.any() else alike).nonzero()[:pairs, 0]
+    both = (apart if apart.any() else alike).nonzero()[:PAIRS, 0]
     distance = float((pool.take(a[both]) - pool.take(b[both])).abs().mean()) if len(both) else 0.0
     if distance == 0:
         raise InputError(
@@ -100,11 +119,11 @@ def gate(judgement: Judgement, bounds: Bounds) -> None:
 
 
 @torch.no_grad()
-def grid(translate: Restyle, held_out: Pool, rng: torch.Generator, *, columns: int = 12, rows: int = 4) -> Tensor:
+def grid(translate: Restyle, held_out: Pool, rng: torch.Generator) -> Tensor:
     """Return a picture uint8 (3, h, w): held-out originals of every domain above their restylings."""
-    each = max(1, columns // len(held_out.domains))
+    each = max(1, COLUMNS // len(held_out.domains))
     chosen = torch.cat([(held_out.d == k).nonzero()[:each, 0] for k in range(len(held_out.domains))])
     images = held_out.take(chosen)
-    lines = [images, *(translate(images, rng) for _ in range(rows))]
+    lines = [images, *(translate(images, rng) for _ in range(ROWS))]
     picture = torch.cat([torch.cat(list(line), dim=2) for line in lines], dim=1)
     return (picture.clamp(0, 1) * 255).round().byte().cpu().expand(3, -1, -1)

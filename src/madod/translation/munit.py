@@ -82,6 +82,9 @@ class Pass(NamedTuple):
 class Munit(nn.Module):
     """Trains one G for all source domains [after Huang et al. 2018, from the equations]."""
 
+    recorded: Recorded | None = None
+    """Starts both steps as one: where passes are compiled, starting kernels is what takes the time."""
+
     def __init__(
         self,
         architecture: Architecture,
@@ -145,12 +148,10 @@ class Munit(nn.Module):
         """Step generator and discriminator once, on the same restylings."""
         x = self.compute.laid_out(whole_quarters(batch.x * 2 - 1))  # as restylings are: one compilation does for both
         v = torch.randn(len(x), self.style, generator=self.rng, device=x.device)
-        return self._recorded(self.both_steps, x, v) if self.compute.compiled else self.both_steps(x, v)
-
-    @cached_property
-    def _recorded(self) -> Recorded:
-        """Starts both steps as one: where passes are compiled, starting kernels is what takes the time."""
-        return Recorded()
+        if not self.compute.compiled:
+            return self.both_steps(x, v)
+        self.recorded = self.recorded or Recorded()
+        return self.recorded(self.both_steps, x, v)
 
     def both_steps(self, x: Tensor, v: Tensor) -> Terms:
         """Step the generator down L_G, then the discriminator down L_C; return their terms."""
