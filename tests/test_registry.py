@@ -227,7 +227,10 @@ def test_what_other_libraries_register_in_a_plugin_is_no_concern_of_ours(plugin,
     assert "suspicion" in registry
 
 
-@pytest.mark.parametrize("text", ["from an_outsider import Outsider\n", ""])
+OTHERWISE = "from madod.detectors.base import DETECTORS as D, Detector\n@D.register('mine')\nclass Mine(Detector): ...\n"
+
+
+@pytest.mark.parametrize("text", ["from an_outsider import Outsider\n", "", OTHERWISE])
 def test_a_plugin_without_a_class_of_its_own_is_refused(plugin, tmp_path, monkeypatch, registry, text):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "a_front.py").write_text(text)

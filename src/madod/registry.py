@@ -17,6 +17,8 @@ T = TypeVar("T")
 
 PACKAGES = {"algorithm": "madod.algorithms", "detector": "madod.detectors", "dataset": "madod.data"}
 """What can be registered, and the package whose files do."""
+VARIABLES = {kind: f"{kind}s".upper() for kind in PACKAGES}
+"""What their registries are called; a plugin's text, which is read before it is imported, has to call them so too."""
 
 PLUGINS = "MADOD_PLUGINS"
 """Names modules outside the package that register too, with commas between them."""
@@ -82,14 +84,14 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         named = map(str.strip, os.environ.get(PLUGINS, "").split(","))
         for module in dict.fromkeys(filter(None, named)):  # one that is named twice counts once
             file = _source(module)
-            found = list(_registrations(file, module))
+            found = [each for each in _registrations(file, module) if each[0] in VARIABLES.values()]
             if not found:
                 raise InputError(
                     f"{PLUGINS} names {module!r}, but {file} registers no class: name the module that a class with its "
-                    "decorator is written in"
+                    f"decorator is written in, such as @{VARIABLES[self.kind]}.register, the registry by that very name"
                 )
             for registry, mark, entry in found:
-                if registry == f"{self.kind}s".upper():
+                if registry == VARIABLES[self.kind]:
                     yield _name(mark, file), entry
 
     def _refuse_another(self, name: str, cls: type[T]) -> None:
