@@ -111,14 +111,14 @@ def one(job: Job) -> tuple[str, str]:
     """Run, leave the record, and return the run's id and what went wrong, if anything."""
     import torch
 
-    from madod.benchmark.means import Means
+    from madod.benchmark.resources import Resources
     from madod.benchmark.run import run
 
     torch.set_num_threads(1)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            means = Means(job.cache, torch.device(job.device), waive_gate=True)
-            outcome = run(job.spec, dataset(job.root), out=Path(scratch), means=means)
+            resources = Resources(job.cache, torch.device(job.device), waive_gate=True)
+            outcome = run(job.spec, dataset(job.root), out=Path(scratch), resources=resources)
             outcome.record.save(job.out / job.spec.id)
     except Exception as error:  # one run's trouble; the others go on
         return job.spec.id, f"{type(error).__name__}: {error}"

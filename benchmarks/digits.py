@@ -47,14 +47,14 @@ def specs(algorithms: list[str], domains: tuple[str, ...], unknown_digits: tuple
 def one(job: tuple[RunSpec, Path, Path, str]) -> str:
     import torch
 
-    from madod.benchmark.means import Means
+    from madod.benchmark.resources import Resources
     from madod.benchmark.run import run
     from madod.data.digits import Digits
 
     spec, out, cache, device = job
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as scratch:
-        outcome = run(spec, Digits(), out=Path(scratch), means=Means(cache, torch.device(device)))
+        outcome = run(spec, Digits(), out=Path(scratch), resources=Resources(cache, torch.device(device)))
         outcome.record.save(out / spec.id)
     return spec.id
 

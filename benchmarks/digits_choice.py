@@ -89,9 +89,9 @@ def trained(job: Job) -> list[Row]:
 
     from madod.benchmark import run
     from madod.benchmark.clock import Clock
-    from madod.benchmark.means import Means
     from madod.benchmark.provenance import versions
     from madod.benchmark.record import RunSpec
+    from madod.benchmark.resources import Resources
     from madod.benchmark.settings import hparams
     from madod.benchmark.without import Without
     from madod.data.digits import Digits
@@ -101,7 +101,7 @@ def trained(job: Job) -> list[Row]:
 
     torch.set_num_threads(1)
     algorithm, given = SETTINGS[job.setting]
-    means, clock = Means(job.cache, torch.device("cpu"), waive_gate=True), Clock({})
+    resources, clock = Resources(job.cache, torch.device("cpu"), waive_gate=True), Clock({})
     rows, net = [], None
     for held, gone in (job.fold.others, job.fold.others[::-1]):
         view = Without(Digits(), (gone,), HIDDEN)
@@ -109,15 +109,16 @@ def trained(job: Job) -> list[Row]:
         if net is None:
             wanted = hparams(algorithm, given)
             spec = RunSpec(view.name, held, (job.fold.unknown,), algorithm, job.fold.seed, hparams=wanted)
-            learner, _, _ = run.equipped(run.Material(spec, view, parts, None), means, PLAIN, clock)
+            seen = run.fingerprints(parts)
+            learner, _, _ = run.equipped(run.Material(spec, view, parts, None), resources, PLAIN, clock)
             with tempfile.TemporaryDirectory() as scratch:
-                net, _ = run.trained(learner, spec, parts, means, Path(scratch), clock)
+                net, _ = run.trained(learner, spec, parts, seen, resources, Path(scratch), clock)
         found = evaluate(net, parts, DETECTORS).metrics
         numbers = {name: found[name]["auroc"] for name in DETECTORS}
         numbers |= {name: found[name] for name in ("accuracy", "val_accuracy")}
         rounded = {name: round(value, 4) for name, value in numbers.items()}
         rows.append({**job.facts, "held": held, **rounded})
-    cost = {"seconds": round(clock.seconds["training"], 1), "commit": versions(means.device).get("commit")}
+    cost = {"seconds": round(clock.seconds["training"], 1), "commit": versions(resources.device).get("commit")}
     return [row | cost for row in rows]
 
 

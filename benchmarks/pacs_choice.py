@@ -209,8 +209,8 @@ def work(job: Job) -> None:
 
     from madod.benchmark.examiner import Examiner
     from madod.benchmark.generator import generator, plain
-    from madod.benchmark.means import Means
     from madod.benchmark.provenance import versions
+    from madod.benchmark.resources import Resources
     from madod.benchmark.without import Without
     from madod.data.opening import Opening, open_dataset
     from madod.data.split import Split, split
@@ -227,7 +227,7 @@ def work(job: Job) -> None:
     file, network = job.root / job.network.weights, job.network
     weights = pretrained(str(file) if file.exists() else network.weights)
     cache = job.cache / f"repeat {job.repeat}" if job.repeat else job.cache
-    means = Means(cache, device, waive_gate=True, compiled=job.compiled)
+    resources = Resources(cache, device, waive_gate=True, compiled=job.compiled)
     whole = open_dataset("pacs", Opening(root=job.root, size=network.size, cache=job.cache), silent)
     others = tuple(name for name in DOMAINS if name not in job.pair)
     unknown = ANIMALS[PAIRS.index(job.pair) % len(ANIMALS)]
@@ -246,7 +246,7 @@ def work(job: Job) -> None:
         made = plain(whole.augmentation)
         if trial.g_steps and config.needs_translate:
             examiner = Examiner(network.backbone, whole.augmentation, weights)
-            made = generator(first, examiner, means, steps=trial.g_steps, compute=how, restyling=way)
+            made = generator(first, examiner, resources, steps=trial.g_steps, compute=how, restyling=way)
         judged = {key: round(made.judgement[key], 3) for key in ("retention", "diversity") if key in made.judgement}
         start = time.perf_counter()
         make_net = partial(

@@ -6,8 +6,8 @@ import pytest
 import torch
 from filelock import FileLock
 
-from madod.benchmark.means import Means
 from madod.benchmark.record import RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.cli.cache import KINDS, amount, entries
@@ -23,8 +23,8 @@ ONE_OF_EACH = {"pictures": 2, "archives": 1, "generators": 1, "weights": 1}  # p
 def trained(out, cache, steps=2, progress=lambda *_: None):
     given = hparams("madod", {"tasks": 1, "shots": 1})
     spec = RunSpec("digits", "ink", ("2",), "madod", steps=steps, translate_steps=1, hparams=given)
-    means = Means(cache, torch.device("cpu"), waive_gate=True, progress=progress)
-    return run(spec, Digits(), out=out, means=means)
+    resources = Resources(cache, torch.device("cpu"), waive_gate=True, progress=progress)
+    return run(spec, Digits(), out=out, resources=resources)
 
 
 @pytest.fixture

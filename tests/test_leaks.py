@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark import examiner
-from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.data.base import Domain, DomainDataset
@@ -61,8 +61,8 @@ def spec_of(algorithm: str, translate: str) -> RunSpec:
 
 
 def carry_out(dataset: DomainDataset, folder: Path, algorithm: str, translate: str) -> Outcome:
-    means = Means(folder / "cache", torch.device("cpu"), waive_gate=True)
-    return run(spec_of(algorithm, translate), dataset, out=folder, means=means, detectors=DETECTORS, ship="ddu")
+    resources = Resources(folder / "cache", torch.device("cpu"), waive_gate=True)
+    return run(spec_of(algorithm, translate), dataset, out=folder, resources=resources, detectors=DETECTORS, ship="ddu")
 
 
 def same_tensors(one: Path, other: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 import torch
 from PIL import Image
 
-from madod.benchmark.means import Means
 from madod.benchmark.record import RunSpec
 from madod.benchmark.rescore import ship
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.data.base import Domain, DomainDataset
@@ -52,9 +52,9 @@ def outcomes(tmp_path_factory):
         out = tmp_path_factory.mktemp("runs") / f"{algorithm} {detector}"
         given = hparams(algorithm, {"batch": 4} | ({"shots": 1} if algorithm == "madod" else {}))
         spec = RunSpec("squares", None, (), algorithm, 0, 0, 12, "small_cnn", "augment", 1, given)
-        means = Means(out, torch.device("cpu"))
+        resources = Resources(out, torch.device("cpu"))
         made[algorithm, detector] = (
-            out, run(spec, Squares(), out=out, means=means, detectors=(detector,), ship=detector)
+            out, run(spec, Squares(), out=out, resources=resources, detectors=(detector,), ship=detector)
         )  # fmt: skip
     return made
 
@@ -283,7 +283,7 @@ def test_a_finished_run_that_lost_a_file_says_how_to_get_it_back(lost, outcomes,
         shutil.rmtree(home / lost)
     else:
         (home / lost).write_bytes((home / lost).read_bytes()[:-9])
-    how = {"means": Means(tmp_path, torch.device("cpu")), "detectors": ("ddu",), "ship": "ddu"}
+    how = {"resources": Resources(tmp_path, torch.device("cpu")), "detectors": ("ddu",), "ship": "ddu"}
     with pytest.raises(InputError, match=r"run.*: .*( in a fresh folder|run away and do the run once more)$"):
         run(spec, Squares(), out=home, **how)
     run(spec, Squares(), out=tmp_path / "fresh", **how)
@@ -294,8 +294,8 @@ def test_a_run_is_recorded_with_the_code_it_began_with_and_measures_what_it_ship
     asked = []
     monkeypatch.setattr("madod.benchmark.run.versions", lambda device: asked.append("versions") or {"commit": "first"})
     spec = RunSpec("squares", None, (), "erm", 0, 0, 2, "small_cnn", "augment", 1, hparams("erm", {"batch": 4}))
-    means = Means(tmp_path, torch.device("cpu"), progress=lambda stage, done, total: asked.append(stage))
-    made = run(spec, Squares(), out=tmp_path, means=means, detectors=("msp",), ship="knn")
+    resources = Resources(tmp_path, torch.device("cpu"), progress=lambda stage, done, total: asked.append(stage))
+    made = run(spec, Squares(), out=tmp_path, resources=resources, detectors=("msp",), ship="knn")
     assert asked[0] == "versions"
     assert made.record.versions["commit"] == "first"
     assert (set(made.record.thresholds), load(tmp_path).card.detector) == ({"msp", "knn"}, "knn")

@@ -227,7 +227,7 @@ def test_what_other_libraries_register_in_a_plugin_is_no_concern_of_ours(plugin,
     assert "suspicion" in registry
 
 
-OTHERWISE = "from madod.detectors.base import DETECTORS as D, Detector\n@D.register('mine')\nclass Mine(Detector): ...\n"
+OTHERWISE = "from madod.detectors.base import DETECTORS as D, Detector\n@D.register('x')\nclass X(Detector): ...\n"
 
 
 @pytest.mark.parametrize("text", ["from an_outsider import Outsider\n", "", OTHERWISE])

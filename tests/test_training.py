@@ -19,8 +19,8 @@ from PIL import Image
 from torch import nn
 
 from madod import training
-from madod.benchmark.means import Means
 from madod.benchmark.record import RunRecord, RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.cli.main import main
@@ -377,8 +377,8 @@ def test_the_record_of_a_killed_run_tells_the_time_of_all_its_legs(pictures, tmp
     dataset = open_dataset(str(pictures), Opening(size=8, cache=tmp_path), silent)
 
     def carried(out: Path, progress: Progress = silent) -> RunRecord:
-        means = Means(tmp_path / "cache", torch.device("cpu"), progress=progress)
-        return run(spec, dataset, out=out, means=means).record
+        resources = Resources(tmp_path / "cache", torch.device("cpu"), progress=progress)
+        return run(spec, dataset, out=out, resources=resources).record
 
     def killed(stage: str, done: int, total: int) -> None:
         if done == 51:

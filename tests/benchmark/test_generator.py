@@ -11,7 +11,7 @@ from madod.benchmark import examiner
 from madod.benchmark import generator as module
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import generator, settled
-from madod.benchmark.means import Means
+from madod.benchmark.resources import Resources
 from madod.data.augment import Augmentation
 from madod.data.base import DATASETS, Domain, pool
 from madod.data.split import Split, split
@@ -28,8 +28,8 @@ def made(cache, steps, progress=silent):
     parts = split(dataset, test_domain="neon", ood_classes=("4",), split_seed=0)
     few = parts._replace(source=parts.source.subset(torch.arange(0, len(parts.source), 40)),
                          val=parts.val.subset(torch.arange(0, len(parts.val), 10)))  # fmt: skip
-    means = Means(cache, torch.device("cpu"), waive_gate=True, progress=progress)
-    return generator(few, Examiner("small_cnn", dataset.augmentation), means, steps=steps)
+    resources = Resources(cache, torch.device("cpu"), waive_gate=True, progress=progress)
+    return generator(few, Examiner("small_cnn", dataset.augmentation), resources, steps=steps)
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_keys_last(tmp_path, monkeypatch, size, weights, precision, key):
     both = pool([Domain(name, images, y, y) for name in ("a", "b")], ["k", "l"], ["k", "l"])
     parts = Split(both, both.subset(torch.arange(4)), both.subset(torch.arange(0)))
     monkeypatch.setattr(module, "Munit", Mock(side_effect=Stop))
-    judge, means = Examiner("resnet18", Augmentation(), weights), Means(tmp_path, torch.device("cpu"))
+    judge, resources = Examiner("resnet18", Augmentation(), weights), Resources(tmp_path, torch.device("cpu"))
     with pytest.raises(Stop):
-        generator(parts, judge, means, steps=200, compute=Compute(precision))
+        generator(parts, judge, resources, steps=200, compute=Compute(precision))
     assert [folder.name for folder in (tmp_path / "generators").iterdir()] == [key]
 
 

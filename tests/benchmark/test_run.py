@@ -11,9 +11,9 @@ import torch
 from madod import benchmark
 from madod.benchmark import work
 from madod.benchmark.jobs import expand
-from madod.benchmark.means import Means
 from madod.benchmark.messages import Places
 from madod.benchmark.record import RunSpec, read_record
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import refuse_misfits, run
 from madod.benchmark.settings import hparams
 from madod.benchmark.stage import opened
@@ -52,9 +52,9 @@ def animals(tmp_path) -> Path:
 
 def test_another_dataset_than_the_spec_names_is_refused(animals, tmp_path):
     mine = Folder(animals, size=16, cache=tmp_path / "cache")
-    means = Means(tmp_path / "cache", torch.device("cpu"))
+    resources = Resources(tmp_path / "cache", torch.device("cpu"))
     with pytest.raises(InputError, match="the run is on 'digits', not on 'animals': give it the dataset it names"):
-        run(replace(SPEC, dataset="digits"), mine, out=tmp_path / "out", means=means)
+        run(replace(SPEC, dataset="digits"), mine, out=tmp_path / "out", resources=resources)
     assert not (tmp_path / "out").exists()
     refuse_misfits(replace(SPEC, dataset=str(animals)), mine, None, ["msp"])
 
@@ -83,8 +83,8 @@ def test_what_follows_a_training_has_the_memory_of_its_recorded_steps(animals, t
     monkeypatch.setattr(benchmark.generator, "freeze", partial(forgotten, freeze))
     spec = replace(SPEC, algorithm="mbdg", hparams=hparams("mbdg"), translate_steps=1)
     mine = Folder(animals, size=16, cache=tmp_path / "cache")
-    means = Means(tmp_path / "cache", torch.device("cpu"), waive_gate=True)
-    run(spec, mine, out=tmp_path / "out", means=means)
+    resources = Resources(tmp_path / "cache", torch.device("cpu"), waive_gate=True)
+    run(spec, mine, out=tmp_path / "out", resources=resources)
     assert not kept
 
 

@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 
 from madod.algorithms.base import ALGORITHMS
 from madod.algorithms.madod import MadodConfig
-from madod.benchmark.means import Means
 from madod.benchmark.record import RunSpec, load_record
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.cli.main import main
@@ -130,7 +130,7 @@ def test_a_run_refuses_other_weights_than_it_names(file, tmp_path):
     spec = RunSpec("digits", "neon", (), "erm", backbone="resnet18", hparams=hparams("erm"), pretrained="x sha256:1")
     for weights in (None, pretrained(str(file))):
         with pytest.raises(InputError, match="the run starts with x sha256:1: pass those weights"):
-            run(spec, Digits(), out=tmp_path, means=Means(tmp_path, torch.device("cpu")), weights=weights)
+            run(spec, Digits(), out=tmp_path, resources=Resources(tmp_path, torch.device("cpu")), weights=weights)
 
 
 def test_a_misfit_is_refused_before_g_is_trained(file, tmp_path, monkeypatch):
@@ -138,7 +138,7 @@ def test_a_misfit_is_refused_before_g_is_trained(file, tmp_path, monkeypatch):
     weights = pretrained(str(file))
     spec = RunSpec("digits", "neon", (), "madod", backbone="resnet50", hparams={}, pretrained=weights.label)
     with pytest.raises(InputError, match="does not fit resnet50"):
-        run(spec, Digits(), out=tmp_path, means=Means(tmp_path, torch.device("cpu")), weights=weights)
+        run(spec, Digits(), out=tmp_path, resources=Resources(tmp_path, torch.device("cpu")), weights=weights)
 
 
 @pytest.mark.parametrize(

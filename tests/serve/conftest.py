@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from madod.benchmark.means import Means
 from madod.benchmark.record import RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
 from madod.data.digits import Digits
@@ -35,7 +35,7 @@ def folder(tmp_path_factory) -> Path:
     """A model that has seen everything but fours."""
     out = tmp_path_factory.mktemp("served") / "model"
     spec = RunSpec("digits", None, ("4",), "erm", 0, 0, 20, "small_cnn", "augment", 1, hparams("erm"))
-    run(spec, Digits(), out=out, means=Means(out, torch.device("cpu")), detectors=("energy",))
+    run(spec, Digits(), out=out, resources=Resources(out, torch.device("cpu")), detectors=("energy",))
     return out
 
 

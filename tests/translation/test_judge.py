@@ -8,7 +8,7 @@ import torch
 
 from madod.benchmark import examiner
 from madod.benchmark import generator as making
-from madod.benchmark.means import Means
+from madod.benchmark.resources import Resources
 from madod.data.augment import NONE
 from madod.data.base import Domain, pool
 from madod.data.split import Split
@@ -149,18 +149,18 @@ def test_a_made_g_is_gated_kept_and_waived(tmp_path, monkeypatch):
     p = held_out(per_cell=4)
     parts = Split(p, p, p.subset(torch.arange(0)))
     told = []
-    means = Means(tmp_path, torch.device("cpu"), progress=lambda stage, done, total: told.append(stage))
+    resources = Resources(tmp_path, torch.device("cpu"), progress=lambda stage, done, total: told.append(stage))
     made = partial(making.generator, parts, examiner.Examiner("small_cnn", NONE), steps=2)
     monkeypatch.setattr(making, "Bounds", lambda: Bounds(retention=1.1))
     for _ in range(2):
         with pytest.raises(InputError, match="the generator is not usable: retention"):
-            made(means=means)
+            made(resources=resources)
     assert told.count("generator") == 1  # the second came from the cache
-    judgement = made(means=replace(means, waive_gate=True)).judgement
+    judgement = made(resources=replace(resources, waive_gate=True)).judgement
     assert judgement["waived"] is True
     assert judgement["bounds"]["retention"] == 1.1
     monkeypatch.setattr(making, "Bounds", lambda: Bounds(0.0, 0.0))
-    assert made(means=means).judgement["waived"] is False
+    assert made(resources=resources).judgement["waived"] is False
     folder = next((tmp_path / "generators").iterdir())
     assert not list(folder.rglob("checkpoint.safetensors"))
     assert (folder / "grid.png").read_bytes()[:4] == b"\x89PNG"

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from madod.benchmark.examiner import JUDGED, SEED, Examiner
-from madod.benchmark.means import Means
+from madod.benchmark.resources import Resources
 from madod.data.augment import Augmentation
 from madod.data.base import Pool
 from madod.data.split import Split
@@ -59,7 +59,7 @@ class Generator:
 def generator(
     split: Split,
     examiner: Examiner,
-    means: Means,
+    resources: Resources,
     *,
     steps: int,
     compute: Compute = PLAIN,
@@ -72,7 +72,7 @@ def generator(
     afterwards, if not as in training.
     """
     key = _key(split, steps, compute.precision, examiner.facts(split.source))
-    folder = means.cache / "generators" / key[:20]
+    folder = resources.cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
     with FileLock(folder / "lock"):
@@ -80,13 +80,13 @@ def generator(
         verdict = _kept(folder)
         if verdict is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
-            logbook = Logbook(folder, key, "generator", means.progress, REMEDY)
-            long = compute.over(steps or MOST, least=WORTH_STEPS, insist=means.compiled)
+            logbook = Logbook(folder, key, "generator", resources.progress, REMEDY)
+            long = compute.over(steps or MOST, least=WORTH_STEPS, insist=resources.compiled)
             verdict = _made(split, examiner, steps, logbook, long)
             torch.cuda.empty_cache()  # of G's training: others may share the GPU
         translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
         picture = (folder / "grid.png").read_bytes()
-    return Generator(translate, _admitted(verdict, means.waive_gate) | {"key": key}, picture, waited, earlier)
+    return Generator(translate, _admitted(verdict, resources.waive_gate) | {"key": key}, picture, waited, earlier)
 
 
 def _made(split: Split, examiner: Examiner, steps: int, logbook: Logbook, compute: Compute) -> Judgement:

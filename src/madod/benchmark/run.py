@@ -16,10 +16,10 @@ from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.benchmark.clock import Clock
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
-from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome, identity, leave, recalled, refuse_begun
 from madod.benchmark.provenance import peaks, reset_peaks, versions
 from madod.benchmark.record import RECORD, RunRecord, RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.settings import config_of
 from madod.data.base import DomainDataset
 from madod.data.split import Split, split
@@ -60,7 +60,7 @@ def run(
     dataset: DomainDataset,
     *,
     out: Path,
-    means: Means,
+    resources: Resources,
     weights: Weights | None = None,
     detectors: Sequence[str] = THREE,
     ship: str = "energy",
@@ -74,19 +74,19 @@ def run(
     """
     detectors = tuple(dict.fromkeys((*detectors, ship)))
     refuse_misfits(spec, dataset, weights, detectors)
-    made_by = versions(means.device)  # now, while the code on disk is the code that runs
-    fastest = compute(dataset.shape, means.device, spec.precision)
-    reset_peaks(means.device)
+    made_by = versions(resources.device)  # now, while the code on disk is the code that runs
+    fastest = compute(dataset.shape, resources.device, spec.precision)
+    reset_peaks(resources.device)
     clock = Clock(spent(out / CHECKPOINT))
     with clock.stage("data"):
-        parts = divided(spec, dataset, means.device)
+        parts = divided(spec, dataset, resources.device)
         data = data or fingerprints(parts)
     if (out / RECORD).exists():
         return recalled(spec, parts, data, out, ship)
     refuse_begun(spec, out)
     out.mkdir(parents=True, exist_ok=True)
-    learner, made, how = equipped(Material(spec, dataset, parts, weights), means, fastest, clock)
-    net, history = trained(learner, spec, parts, data, means, out, clock)
+    learner, made, how = equipped(Material(spec, dataset, parts, weights), resources, fastest, clock)
+    net, history = trained(learner, spec, parts, data, resources, out, clock)
     with clock.stage("evaluation"):
         result = measured(learner, net, parts, detectors)
     made_by |= {"compiled": "yes"} if how.compiled else {}
@@ -98,7 +98,7 @@ def run(
         versions=made_by,
         translation=made.judgement if made else None,
         data=data,
-        memory=peaks(means.device),
+        memory=peaks(resources.device),
         pictures=dataset.contents,
     )
     outcome = Outcome(record, parts, result, history, made.grid if made else None)
@@ -136,30 +136,30 @@ def fingerprints(parts: Split) -> dict[str, str]:
     return {name: pool.fingerprint for name, pool in parts._asdict().items() if len(pool)}
 
 
-def equipped(material: Material, means: Means, fastest: Compute, clock: Clock) -> Equipped:
+def equipped(material: Material, resources: Resources, fastest: Compute, clock: Clock) -> Equipped:
     """Return the spec's method, ready to be trained; refuse images that it can do nothing with before G is made."""
     spec = material.spec
     method = ALGORITHMS[spec.algorithm]
     config = config_of(spec)
-    how = fastest.over(spec.steps, least=config.compile_from, insist=means.compiled)
+    how = fastest.over(spec.steps, least=config.compile_from, insist=resources.compiled)
     method.check(config, material.parts.source)
     made: Generator | None = None
     if config.needs_translate:
         with clock.stage("generator"):
-            made = restyler(material, means, fastest, how)
+            made = restyler(material, resources, fastest, how)
         clock.add("generator", made.earlier - made.waited)
     known = setting(material, made.translate if made else no_translate, how)
-    learner = method(config, known, torch.Generator(means.device).manual_seed(spec.seed))
-    return Equipped(learner.to(means.device), made, how)
+    learner = method(config, known, torch.Generator(resources.device).manual_seed(spec.seed))
+    return Equipped(learner.to(resources.device), made, how)
 
 
-def restyler(material: Material, means: Means, fastest: Compute, how: Compute) -> Generator:
+def restyler(material: Material, resources: Resources, fastest: Compute, how: Compute) -> Generator:
     """Return what the spec restyles images with: plain augmentation, or the G of its split."""
     spec, augmentation = material.spec, material.dataset.augmentation
     if spec.translate == "augment":
         return plain(augmentation)
     examiner = Examiner(spec.backbone, augmentation, material.weights)
-    return generator(material.parts, examiner, means, steps=spec.translate_steps, compute=fastest, restyling=how)
+    return generator(material.parts, examiner, resources, steps=spec.translate_steps, compute=fastest, restyling=how)
 
 
 def setting(material: Material, translate: Restyle, how: Compute) -> Setting:
@@ -177,7 +177,7 @@ def setting(material: Material, translate: Restyle, how: Compute) -> Setting:
 
 
 def trained(
-    learner: Algorithm, spec: RunSpec, parts: Split, data: dict[str, str], means: Means, out: Path, clock: Clock
+    learner: Algorithm, spec: RunSpec, parts: Split, data: dict[str, str], resources: Resources, out: Path, clock: Clock
 ) -> tuple[nn.Module, History]:
     """Train to the spec's steps and return the network that ships, with the history."""
     rng, before = np.random.default_rng(spec.seed), dict(clock.seconds)
@@ -186,8 +186,8 @@ def trained(
             out=out,
             identity=identity(spec, data),
             stage=spec.algorithm,
-            progress=means.progress,
-            remedy=means.remedy,
+            progress=resources.progress,
+            remedy=resources.remedy,
             settings=json.dumps(asdict(spec), sort_keys=True),
             before=before,
         )

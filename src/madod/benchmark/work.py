@@ -13,9 +13,9 @@ import torch
 
 from madod.benchmark.claim import Claim, claimed
 from madod.benchmark.jobs import Job
-from madod.benchmark.means import Means
 from madod.benchmark.messages import Ended, Places
 from madod.benchmark.rescore import rescore
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.stage import opened
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
@@ -94,12 +94,13 @@ def carry_through(job: Job, places: Places, claim: Claim) -> None:
     if job.spec.start != (weights.sha256 if weights else ""):
         raise InputError(f"{job.pretrained} is not the file that the plan was made with: start the sweep again")
     dataset = at_hand(job.data, job.spec.size, job.skip_bad, root=places.root, cache=places.cache)
-    means = Means(
+    resources = Resources(
         places.cache, torch.device(places.device),
         waive_gate=job.waive_gate, compiled=job.compiled, remedy=IN_THE_PLAN, progress=claim.progress,
     )  # fmt: skip
     ship = "energy" if "energy" in job.detectors else job.detectors[0]
-    run(job.spec, job.view(dataset), out=folder, means=means, weights=weights, detectors=job.detectors, ship=ship)
+    view = job.view(dataset)
+    run(job.spec, view, out=folder, resources=resources, weights=weights, detectors=job.detectors, ship=ship)
     if not job.keep_model:
         shutil.rmtree(folder / "model", ignore_errors=True)
 

@@ -53,13 +53,13 @@ def main(arguments: Sequence[str]) -> int:
     refuse_file(how.out)
     refuse_closed(how.out)
     with alone(how.out), shown(how.quiet) as progress:
-        from madod.benchmark.means import Means
+        from madod.benchmark.resources import Resources
         from madod.benchmark.run import run
         from madod.data.digits import Digits
 
-        means, outcomes = Means(how.out / "cache", torch_device(how.device), progress=progress), {}
+        resources, outcomes = Resources(how.out / "cache", torch_device(how.device), progress=progress), {}
         for name in ALGORITHMS:
-            outcomes[name] = run(demo_spec(name, how.seed), Digits(), out=how.out / name, means=means)
+            outcomes[name] = run(demo_spec(name, how.seed), Digits(), out=how.out / name, resources=resources)
         progress("page", 0, 1)
         write(how, outcomes, start)
         progress("page", 1, 1)

@@ -11,9 +11,9 @@ import torch
 
 from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.claim import alone
-from madod.benchmark.means import Means
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
+from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.data.opening import Opening
 from madod.errors import InputError, nearest
@@ -63,9 +63,9 @@ def carry_out(
     def carried(
         plan: RunSpec, folder: Path, ship: str, report: Progress, images: dict[str, str] | None = None
     ) -> Outcome:
-        means = Means(ready.cache, ready.device, waive_gate=waive_gate, progress=report)
+        resources = Resources(ready.cache, ready.device, waive_gate=waive_gate, progress=report)
         return run(
-            plan, ready.dataset, out=folder, means=means, weights=ready.weights, detectors=names, ship=ship,
+            plan, ready.dataset, out=folder, resources=resources, weights=ready.weights, detectors=names, ship=ship,
             data=images,
         )  # fmt: skip
 

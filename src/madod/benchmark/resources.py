@@ -10,7 +10,7 @@ from madod.training import SLOWER
 
 
 @dataclass(frozen=True)
-class Means:
+class Resources:
     """Where a run keeps what others can use, what it computes on, and whom it tells."""
 
     cache: Path
