@@ -1,4 +1,4 @@
-"""DAML: one network a domain, taught by mixtures of domains and by each other, rehearsed where they are strangers."""
+"""DAML: one network per domain, taught by mixtures of domains and by each other, rehearsed where they are strangers."""
 
 import math
 from collections.abc import Iterator

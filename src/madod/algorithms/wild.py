@@ -23,7 +23,7 @@ class Mixer:
     """Draws P_wild = (1 - pi_c - pi_s) P_in + pi_c P_covariate + pi_s P_semantic [Bai et al. 2023, eq. 2]."""
 
     def __init__(self, pool: Pool, batch: int, held: tuple[float, float], transform: Transform, seed: int = 0) -> None:
-        """Mix batches with the shares `held` of covariate and semantic images; what is held out hangs on the seed."""
+        """Mix batches with the shares `held` of covariate and semantic images; what is held out depends on the seed."""
         self.pool, self.batch, self.transform, self.seed = pool, batch, transform, seed
         self.shares = (1 - sum(held), *held)
         self.domains, self.units = pool.d.numpy(force=True), pool.u.numpy(force=True)
@@ -54,7 +54,7 @@ class Mixer:
 def turn(present: Rows, epoch: int, seed: tuple[int, ...]) -> int:
     """Return which of these numbers has its turn in an epoch: each once a round, in an order drawn for the round.
 
-    It hangs on seed and epoch alone, so that a run resumed within an epoch finds the same.
+    It depends on seed and epoch alone, so that a run resumed within an epoch finds the same.
     """
     numbers = np.unique(present)
     past, place = divmod(epoch, len(numbers))

@@ -157,7 +157,7 @@ def perform_with_log(job: "Job", places: Places) -> Ended:
         return unwritten(job, error)
     end = perform(job, places)
     if end.outcome != "busy":  # else it is the log of whoever holds the run
-        with suppress(OSError):  # how the run ended does not hang on it
+        with suppress(OSError):  # how the run ended does not depend on it
             if not log.stat().st_size:
                 log.unlink()
     return end

@@ -146,7 +146,7 @@ def load_record(folder: Path) -> RunRecord:
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
-    """Return a run's history, a row a logged step; nothing where it kept none."""
+    """Return a run's history, one row per logged step; nothing where it kept none."""
     file = folder / HISTORY
     if not file.exists():
         return []

@@ -32,7 +32,7 @@ def span(config: type[Any], name: str, value: Any) -> Uniform | LogUniform | Non
 def resolved(algorithm: str, config: type[Any], name: str, value: Any, index: int) -> Any:
     """Return what a plan fixes a field to in draw `index`: of a range its middle in draw 0, else the value itself.
 
-    What is drawn hangs on the method, the field and the draw alone, not on what else a plan searches.
+    What is drawn depends on the method, the field and the draw alone, not on what else a plan searches.
     """
     found = span(config, name, value)
     if found is None:

@@ -12,7 +12,7 @@ SHARE = 0.4
 
 
 def unknown_of(wanted: Unknown, units: Sequence[str], seeds: Sequence[int]) -> dict[int, list[tuple[str, ...]]]:
-    """Return by seed the groups of classes that are unknown together, one group a run."""
+    """Return by seed the groups of classes that are unknown together, one group per run."""
     if wanted == "rotate":
         return rotated(units, seeds)
     groups = together(units if isinstance(wanted, str) else wanted)

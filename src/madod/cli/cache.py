@@ -53,7 +53,7 @@ class Cache:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line a kind, or what was deleted."""
+    """Print one line per kind, or what was deleted."""
     how = parse(Cache, arguments, "cache", ABOUT)
     cache = cache_folder(how.cache)
     if how.cache is not None and not cache.is_dir():

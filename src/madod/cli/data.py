@@ -93,7 +93,7 @@ def as_trained(how: Data, progress: "Progress") -> "DomainDataset":
 
 
 def counted(dataset: "DomainDataset") -> str:
-    """Say how many images there are, one line a domain."""
+    """Say how many images there are, one line per domain."""
     lines = []
     for domain, counts in _tally(dataset).items():
         each = ", ".join(f"{name} {n:,}" for name, n in counts.items())

@@ -87,7 +87,7 @@ def in_json(found: "Findings") -> dict[str, object]:
 
 
 def table(found: "Findings") -> str:
-    """Return a line a domain, one for all of them, and the commonest confusions."""
+    """Return one line per domain, one for all of them, and the commonest confusions."""
     rows = [HEAD, *(row(name, measures) for name, measures in found.by_domain.items())]
     if len(found.by_domain) > 1:
         rows.append(row("all domains" if "all" in found.by_domain else "all", found.overall))

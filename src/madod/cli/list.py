@@ -49,6 +49,6 @@ def as_json(facts: object) -> str:
 
 
 def table(rows: dict[str, str], indent: str = "") -> str:
-    """Return a line a name, descriptions one below the other."""
+    """Return one line per name, descriptions one below the other."""
     width = widest(rows)
     return "".join(f"{indent}{padded(name, width)}  {summary}\n" for name, summary in rows.items())

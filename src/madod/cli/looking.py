@@ -52,7 +52,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Look(Place):
-    """The same, and how to print it."""
+    """A plan with its folder of runs, and how to print what is found there."""
 
     json: Switch = False
     """Print JSON."""
@@ -60,7 +60,7 @@ class Look(Place):
 
 @dataclass(frozen=True)
 class Select(Look):
-    """The same, and whether to keep what was found."""
+    """What to select from, how to print it, and whether to keep what was found."""
 
     declare: Switch = False
     """Write RUNS/detector.json, which tables take the declared detector from: for every method and cell the best by
@@ -154,7 +154,7 @@ def select(arguments: Sequence[str]) -> int:
 
 
 def picks_table(found: "Sequence[Pick]", own: str) -> str:
-    """Return the picks as text, a line each, then a line a rule."""
+    """Return the picks as text, a line each, then one line per rule."""
     from madod.cli.sweeping import duration
 
     head = ("method", "cell", "rule", "draw", "detector", "runs", "time", "test", "missed")

@@ -57,7 +57,7 @@ COLUMNS = ("path", "label", "confidence", "score", "threshold", "unknown")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print one line a picture as it is done, then what could not be read."""
+    """Print one line per picture as it is done, then what could not be read."""
     how = parse(Predict, arguments, "predict", ABOUT)
     if not how.paths:
         raise InputError("no pictures named: give files or folders after the model, as in madod predict MODEL photos/")

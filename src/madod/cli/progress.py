@@ -14,7 +14,7 @@ EVERY = 10.0
 
 @contextmanager
 def shown(quiet: bool) -> Iterator[Progress]:
-    """Give something to report progress to: one bar a stage, or a line now and then where nobody watches."""
+    """Give something to report progress to: one bar per stage, or a line now and then where nobody watches."""
     if quiet:
         yield silent
     elif sys.stderr.isatty():
@@ -26,7 +26,7 @@ def shown(quiet: bool) -> Iterator[Progress]:
 
 @contextmanager
 def bars() -> Iterator[Progress]:
-    """Draw one bar a stage on standard error."""
+    """Draw one bar per stage on standard error."""
     from rich import progress as rich
     from rich.console import Console
 

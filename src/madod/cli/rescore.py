@@ -36,7 +36,7 @@ class Rescore:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure, write the record, and print one line a detector."""
+    """Measure, write the record, and print one line per detector."""
     how = parse(Rescore, arguments, "rescore", ABOUT)
     if not how.detectors:
         raise InputError("no detector named: give one or more after the run; `madod list detectors` lists them")

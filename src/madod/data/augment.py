@@ -74,7 +74,7 @@ def centres(pixels: int, device: torch.device) -> Tensor:
 def recolour(images: Tensor, how: Augmentation, rng: torch.Generator) -> Tensor:
     """Vary brightness, contrast, saturation and hue, and turn some images grey.
 
-    Each of these maps a colour x to A x + b, so that all of them together are one matrix and one offset an image; the
+    Each of these maps a colour x to A x + b, so that all of them together are one matrix and one offset per image; the
     contrast turns about the image's mean, and what the others do to a grey offset is nothing.
     """
     if images.shape[1] != 3 or (how.jitter == 0 and how.grey == 0):

@@ -27,7 +27,7 @@ class Published(DomainDataset):
     """A dataset found under a root; it states where its files come from and how many there should be."""
 
     census: tuple[Census, ...]
-    """The official counts, one entry a version in circulation."""
+    """The official counts, one entry per version in circulation."""
     sources: ClassVar[tuple[Source, ...]] = ()
     """Files that can be fetched into the root; nothing where no stable public address is known."""
 
@@ -36,7 +36,7 @@ class Published(DomainDataset):
         """Return how many images there are, without decoding any."""
 
     def differences(self) -> tuple[str, ...]:
-        """Return what differs from the official counts (of the nearest version), a phrase a domain."""
+        """Return what differs from the official counts (of the nearest version), one phrase per domain."""
         found = self.tally()
         return min((_compared(found, census) for census in self.census), key=len, default=())
 

@@ -1,4 +1,4 @@
-"""What a detector is: fitted on source outputs alone, then a number an image; higher means more unknown, always."""
+"""What a detector is: fitted on source outputs alone, then one number per image; higher means more unknown, always."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -46,10 +46,10 @@ class Detector(ABC):
 
     @abstractmethod
     def score(self, outputs: Outputs) -> Tensor:
-        """Return one number an image (n,); higher is more unknown."""
+        """Return one number per image (n,); higher is more unknown."""
 
     def score_images(self, net: Callable[[Tensor], Outputs], images: Tensor) -> Tensor:
-        """Return one number an image (n, c, h, w), seen through a network in evaluation mode."""
+        """Return one number per image (n, c, h, w), seen through a network in evaluation mode."""
         with torch.no_grad():
             return self.score(net(images))
 

@@ -65,7 +65,7 @@ def evaluate(net: nn.Module, split: Split, detectors: Sequence[str]) -> Evaluati
 
 
 def evaluate_stored(stored: Stored, detectors: Sequence[str], device: torch.device = CPU) -> Evaluation:
-    """Do the same from stored outputs, without the model; a detector that needs the model refuses.
+    """Measure from stored outputs, without the model; a detector that needs the model refuses.
 
     Those that are worth it compute on a GPU, if that is the device; what comes out is on the CPU.
     """
@@ -118,13 +118,13 @@ def _fitted(name: str, stored: Stored) -> Detector:
 
 
 def _refuse_unusable(name: str, scores: object, outputs: Outputs) -> None:
-    """Refuse what is not one number an image, and say whose doing it is."""
+    """Refuse what is not one number per image, and say whose doing it is."""
     images = len(outputs.logits)
     if not isinstance(scores, Tensor) or scores.shape != (images,):
         found = f"{type(scores).__name__} {tuple(getattr(scores, 'shape', ()))}"
         raise InputError(
             f"the detector {name!r} gives a {found} for {images} images: let it return a tensor ({images},), "
-            "one number an image"
+            "one number per image"
         )
     if not scores.is_floating_point():
         raise InputError(

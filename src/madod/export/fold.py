@@ -1,4 +1,4 @@
-"""A traced graph rid of what ONNX does not know, and of what hangs on no picture and so need not be computed."""
+"""A traced graph rid of what ONNX does not know, and of what depends on no picture and so need not be computed."""
 
 import operator
 from typing import Any

@@ -66,7 +66,7 @@ def export(model: Model, file: Path | str) -> bool:
 def converted(answering: nn.Module, shape: tuple[int, int, int], names: Sequence[str]) -> Any:
     """Return a function of uint8 pixels (n, c, h, w) as an ONNX program for any n, its outputs named."""
     pixels = torch.zeros(2, *shape, dtype=torch.uint8)
-    number = {"pixels": {0: torch.export.Dim("n", min=1, max=1024)}}  # for tracing: `fold` takes out what hangs on it
+    number = {"pixels": {0: torch.export.Dim("n", min=1, max=1024)}}  # for tracing: `fold` takes out what depends on it
     with quiet(), torch.no_grad():
         traced = torch.export.export(answering, (pixels,), dynamic_shapes=number, strict=False)
         return torch.onnx.export(

@@ -79,7 +79,7 @@ def checked(
     detectors: Sequence[str],
     images: Mapping[str, str],
 ) -> list[Fold]:
-    """Return a fold a domain, from `check.json` where it is of that very run; goes on where it was killed.
+    """Return one fold per domain, from `check.json` where it is of that very run; goes on where it was killed.
 
     `images` are the hashes of what the training sees that is checked. A fold that failed is tried again, since what
     was in its way may be gone; one that did not measure all of the detectors is done again. What was begun of a check
@@ -151,7 +151,7 @@ def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpe
 
 
 def _named(spec: RunSpec, dataset: DomainDataset, how: Check, images: Mapping[str, str]) -> dict[str, RunSpec]:
-    """Return the same by what tells them from other runs: the training that is checked, settings, and its pictures."""
+    """Return the runs of all folds by what tells them from other runs: the training that is checked, settings, and its pictures."""
     seen = " ".join(images.values())
     return {f"{spec.id} {plan.id} {seen}": plan for plan in fold_specs(spec, dataset, how)}
 

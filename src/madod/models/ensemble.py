@@ -81,7 +81,7 @@ class Views:
 
 
 def views(ensemble: Ensemble, params: dict[str, Tensor], images: Tensor) -> Views:
-    """Return all members' views of images that lie domain after domain, as many of each, one domain a member."""
+    """Return all members' views of images that lie domain after domain, as many of each, one domain per member."""
     members = len(ensemble.members)
     features = functional_call(ensemble, params, (images,)).features
     weight, bias = (

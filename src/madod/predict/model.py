@@ -111,7 +111,7 @@ class Model:
         return self
 
     def predict(self, pictures: Picture | Iterable[Picture]) -> list[Prediction]:
-        """Return one prediction a picture, in order; one that cannot be read raises its `BadImage`.
+        """Return one prediction per picture, in order; one that cannot be read raises its `BadImage`.
 
         >>> import numpy, PIL.Image, torch
         >>> model = madod.load("my_model/")

@@ -72,7 +72,7 @@ def opening(frame: pd.DataFrame, reference: str) -> Markup:
 
 
 def short(frame: pd.DataFrame, reference: str) -> list[str]:
-    """Return the answer, a sentence a dataset: the reference less plain training, paired over cells.
+    """Return the answer, one sentence per dataset: the reference less plain training, paired over cells.
 
     Where plain training itself is the reference, it is compared with the other method, if it is one alone.
     """
@@ -153,7 +153,7 @@ def datasets(frame: pd.DataFrame) -> Markup:
 
 def runs(frame: pd.DataFrame) -> Markup:
     """Every run, and every setting."""
-    explained = "One row a run and detector, in percent. records.csv beside this page holds the same."
+    explained = "One row per run and detector, in percent. records.csv beside this page holds the same."
     return section("All runs", paragraph(explained), all_runs(frame), sortable(settings(frame), "settings"))
 
 

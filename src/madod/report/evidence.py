@@ -27,7 +27,7 @@ def rocs(page: Page) -> Markup | None:
 
 
 def histograms(page: Page) -> Markup | None:
-    """The scores of the page's chosen detector on known and unknown pictures, a panel an algorithm."""
+    """The scores of the page's chosen detector on known and unknown pictures, one panel per algorithm."""
     word = words.detector(page.detector)
     xlabel = f"{word.title.lower()} score (further right: more unknown)"
     drawn = {
@@ -47,7 +47,7 @@ def histograms(page: Page) -> Markup | None:
 
 
 def feature_maps(page: Page) -> Markup:
-    """t-SNE of the features, a panel an algorithm."""
+    """t-SNE of the features, one panel per algorithm."""
     drawn = {
         words.algorithm(cell.algorithm).title: plots.tsne(cell.features, cell.y, page.classes, name=f"tsne-{index}")
         for index, cell in enumerate(page.cells)

@@ -29,7 +29,7 @@ FIELDS = ("group", "metric", "value", "error", "runs", "of", "mark", "paper", "p
 
 
 def text(table: Table) -> str:
-    """Write a block a group, in columns of even width; * is best, + second best."""
+    """Write one block per group, in columns of even width; * is best, + second best."""
     lines = [table.title, ""]
     for group in table.groups:
         part = table.only(group)
@@ -80,7 +80,7 @@ def latex(table: Table) -> str:
 
 
 def tidy(table: Table) -> str:
-    """Write CSV: a line a number where there are measured ones, otherwise a line a row."""
+    """Write CSV: one line per number where there are measured ones, otherwise one line per row."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     if any(isinstance(item, Entry) for row in table.rows for item in row.items):

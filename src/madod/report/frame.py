@@ -1,4 +1,4 @@
-"""All records below a folder as one table of numbers: a row a record and detector, read without torch."""
+"""All records below a folder as one table of numbers: one row per record and detector, read without torch."""
 
 import json
 import os
@@ -32,7 +32,7 @@ COLUMNS = [*SPEC, "method", "detector", *OVERALL, *MEASURES, "threshold", "secon
 
 
 def load_records(runs: Path, agenda: Agenda | None = None) -> pd.DataFrame:
-    """Return a row a record and detector below `runs`, in the order of cells; a run that lies there twice counts once.
+    """Return one row per record and detector below `runs`, in the order of cells; one found twice counts once.
 
     `method` is the algorithm, and what sets it apart where one algorithm ran with several settings. Of a plan only the
     runs are read that its own rule picked, under its names; tables then show as missing what it asks for and is not
@@ -159,7 +159,7 @@ def _unique(records: Iterator[Record]) -> Iterator[Record]:
 
 
 def _rows(record: Record) -> Iterator[dict[str, Any]]:
-    """Yield a row a detector; one without a detector where nothing was detected."""
+    """Yield one row per detector; one without a detector where nothing was detected."""
     whole = {key: value for key, value in record.items() if key not in ("detectors", "thresholds")}
     for name, measures in record["detectors"].items():
         yield whole | measures | {"detector": name, "threshold": record["thresholds"].get(name)}

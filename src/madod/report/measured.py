@@ -1,4 +1,4 @@
-"""Means over runs: from a row a run and detector to a number a method, detector, dataset, domain and metric."""
+"""Means over runs: from one row per run and detector to one number per method, detector, dataset, domain and metric."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def with_rows_beside(tested: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_of_three(tested: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a run that has all three of the paper's detectors, with the mean of their measures."""
+    """Return one row per run that has all three of the paper's detectors, with the mean of their measures."""
     three = tested[tested["detector"].isin(THREE)]
     numbers = ["accuracy", "auroc", "aupr", "base_rate"]
     grouped = three.groupby([*CELL, "method", "id"], sort=False, dropna=False)

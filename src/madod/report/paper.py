@@ -84,7 +84,7 @@ UNKNOWN_CLASSES = (
 
 @cache
 def printed() -> pd.DataFrame:
-    """Return the paper's numbers: a row a dataset, domain (empty: the summary), algorithm, detector and metric.
+    """Return the paper's numbers: one row per dataset, domain (empty: the summary), algorithm, detector and metric.
 
     Values and what stands after ± are in percent; `mark` is best (bold), second (underlined) or empty. The detector of
     a starred row is "best": the best of three after the fact.

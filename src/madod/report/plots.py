@@ -23,7 +23,7 @@ def roc(
     thresholds: Mapping[str, float] | None = None,
     name: str = "roc",
 ) -> Markup:
-    """Draw one curve an algorithm: unknown images flagged against known images flagged, a dot at its threshold."""
+    """Draw one curve per algorithm: unknown images flagged against known images flagged, a dot at its threshold."""
     from sklearn.metrics import roc_curve
 
     with axes(3.4, 3.2) as ax:
@@ -53,7 +53,7 @@ def roc(
 def precision_recall(
     scores: Mapping[str, NDArray[np.floating]], unknown: NDArray[np.bool_], name: str = "precision"
 ) -> Markup:
-    """Draw one curve an algorithm: how many flagged images are unknown against how many unknown ones are flagged."""
+    """Draw one curve per algorithm: how many flagged images are unknown against how many unknown ones are flagged."""
     from sklearn.metrics import precision_recall_curve
 
     with axes(3.4, 3.2) as ax:

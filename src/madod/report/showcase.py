@@ -40,7 +40,7 @@ def rows_of(frame: pd.DataFrame, place: Place) -> pd.DataFrame:
 
 
 def folders_of(frame: pd.DataFrame, place: Place) -> dict[str, Path]:
-    """Return a folder a method: of its run of the lowest seed that left its verdicts."""
+    """Return one folder per method: of its run of the lowest seed that left its verdicts."""
     mine = rows_of(frame, place).drop_duplicates(["method", "seed"]).sort_values("seed")
     found: dict[str, Path] = {}
     for method, folder in zip(mine["method"], mine["folder"], strict=True):

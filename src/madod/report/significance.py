@@ -76,7 +76,7 @@ def by_cell(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequence[str] = ()) -> Table:
-    """Return a row a dataset, other method, metric and detector: the reference less the other.
+    """Return one row per dataset, other method, metric and detector: the reference less the other.
 
     Compared are the detectors that are named, or else the paper's three, or else all that were measured; the more they
     are, the more Holm's correction takes.
@@ -111,7 +111,7 @@ def comparisons(frame: pd.DataFrame, reference: str = REFERENCE, detectors: Sequ
 
 
 def _accuracy_by_cell(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return accuracy in percent, averaged over seeds: a column a method, a row a cell; runs without unknowns too."""
+    """Return mean accuracy over seeds in percent: one column per method, one row per cell, also without unknowns."""
     runs = frame.dropna(subset=["test_domain"]).drop_duplicates(["folder", "method"])
     return (100 * runs.groupby([*PLACE, "method"], sort=False)["accuracy"].mean()).unstack("method")
 
@@ -134,7 +134,7 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def wide_cells(cells: pd.DataFrame, metric: str, detector: str) -> pd.DataFrame | None:
-    """Return a column a method, a row a cell; None where the detector was measured nowhere."""
+    """Return one column per method, one row per cell; None where the detector was measured nowhere."""
     if detector not in cells.index.get_level_values("detector"):
         return None
     return cells[metric].xs(detector, level="detector").unstack("method")

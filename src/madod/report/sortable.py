@@ -68,7 +68,7 @@ def all_runs(frame: pd.DataFrame) -> Markup:
 
 
 def settings(frame: pd.DataFrame) -> Table:
-    """Return a row a dataset and method: every setting, with all of its values where runs differ."""
+    """Return one row per dataset and method: every setting, with all of its values where runs differ."""
     rows = []
     for dataset, part in frame.groupby("dataset", sort=False):
         for method in methods_in_order(part["method"]):

@@ -25,7 +25,7 @@ COLUMNS = (
 
 
 def statistics(frame: pd.DataFrame) -> Table:
-    """Return a row a dataset: the paper's four, and any other that was run."""
+    """Return one row per dataset: the paper's four, and any other that was run."""
     ran = sorted(set(frame["dataset"]) - set(PRINTED))
     rows = [Row((words.dataset(name),), (*_set(OFFICIAL.get(name)), *_set(PRINTED.get(name)), *_runs(frame, name)))
             for name in (*PRINTED, *ran)]  # fmt: skip

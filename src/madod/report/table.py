@@ -46,7 +46,7 @@ Item = Entry | str
 
 @dataclass(frozen=True)
 class Row:
-    """Names first, then one item a column."""
+    """Names first, then one item per column."""
 
     names: tuple[str, ...]
     items: tuple[Item, ...]

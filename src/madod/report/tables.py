@@ -88,7 +88,7 @@ def tables_of(
 
 
 def summary(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str] = ()) -> Table:
-    """Return a row a method and detector, three columns a dataset."""
+    """Return one row per method and detector, three columns per dataset."""
     asked = asked_in(frame)
     heads = {(name, ""): words.dataset(name) for name in in_order([*frame["dataset"], *(key[0] for key in asked)])}
     found = measured(frame, detectors=detectors)
@@ -98,7 +98,7 @@ def summary(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str]
 
 
 def per_domain(frame: pd.DataFrame, *, paper: bool = True, detectors: Sequence[str] = ()) -> list[Table]:
-    """Return a table a dataset: a row a method and detector, three columns an unseen domain."""
+    """Return one table per dataset: one row per method and detector, three columns per unseen domain."""
     found, rates = measured(frame, by_domain=True, detectors=detectors), base_rates(frame, by_domain=True)
     asked = asked_in(frame, by_domain=True)
     tables = []

@@ -18,7 +18,7 @@ Setting = tuple[str, str, Mapping[str, Any]]
 
 
 def named(settings: Sequence[Setting]) -> list[str]:
-    """Return a name a run: the algorithm alone for its usual setting, and what differs from that for every other.
+    """Return one name per run: the algorithm alone for its usual setting, and what differs from that for every other.
 
     The usual setting on a dataset is the one with most runs; among equals the one nearest to all others, then the one
     that switches least off. Where there are more settings than a table can hold, as in a random search, they are taken

@@ -38,7 +38,7 @@ def kinds(cell: Cell, detector: str) -> NDArray[np.intp]:
 
 
 def tally(page: Page, detector: str) -> Markup:
-    """Return a table of how many target pictures are of which kind, a row an algorithm."""
+    """Return a table of how many target pictures are of which kind, one row per algorithm."""
     rows = []
     for cell in page.cells:
         if detector in cell.detectors():

@@ -36,7 +36,7 @@ class Unreadable(BaseModel):
 
 
 class Answer(BaseModel):
-    """One entry a picture, in the order of the request."""
+    """One entry per picture, in the order of the request."""
 
     images: list[Verdict | Unreadable]
 

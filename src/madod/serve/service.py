@@ -91,7 +91,7 @@ class Service:
         ]
 
     async def entries(self, uploads: Sequence[Upload], limit: float, similar: int) -> list[Verdict | Unreadable]:
-        """Return one entry a picture, in order; `limit` is the threshold, `similar` how many neighbours to name."""
+        """Return one entry per picture, in order; `limit` is the threshold, `similar` how many neighbours to name."""
         chunks = [uploads[start : start + CHUNK] for start in range(0, len(uploads), CHUNK)]
         found = await asyncio.gather(*(self._chunk(chunk) for chunk in chunks))
         entries = [

@@ -132,7 +132,7 @@ class Discriminator(nn.Module):
 
     @staticmethod
     def one_scale(a: Architecture) -> nn.Sequential:
-        """Return stride-2 convolutions and a 1x1 to one number a patch."""
+        """Return stride-2 convolutions and a 1x1 to one number per patch."""
         layers: list[nn.Module] = []
         inside, outside = a.channels, a.width
         for _ in range(a.discriminator_downs):
