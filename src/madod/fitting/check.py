@@ -151,7 +151,7 @@ def fold_specs(spec: RunSpec, dataset: DomainDataset, how: Check) -> list[RunSpe
 
 
 def _named(spec: RunSpec, dataset: DomainDataset, how: Check, images: Mapping[str, str]) -> dict[str, RunSpec]:
-    """Return the runs of all folds by what tells them from other runs: the training that is checked, settings, and its pictures."""
+    """Return the folds' runs by what tells them from others: the training that is checked, settings, its pictures."""
     seen = " ".join(images.values())
     return {f"{spec.id} {plan.id} {seen}": plan for plan in fold_specs(spec, dataset, how)}
 
