@@ -46,13 +46,17 @@ class Quarters(DomainDataset):
 
 
 class Noised(Quarters):
-    """The same, with noise in place of all that training must not see."""
+    """The same, with noise in place of all that training must not see, and some of that missing or there twice."""
 
     def read(self, domain: str) -> Domain:
         true = super().read(domain)
         noise = torch.randint(0, 256, true.images.shape, generator=torch.Generator().manual_seed(9)).byte()
         hidden = (true.labels == self.classes.index(UNKNOWN)) | (domain == TEST_DOMAIN)
-        return replace(true, images=torch.where(hidden[:, None, None, None], noise, true.images))
+        images = torch.where(hidden[:, None, None, None], noise, true.images)
+        rows, place = torch.arange(len(images)), self.domains.index(domain)
+        first, second, *_ = rows[hidden].tolist()
+        rows = rows[rows != first] if place % 2 else torch.where(rows == first, second, rows)
+        return Domain(domain, images[rows], true.labels[rows], true.units[rows])
 
 
 def spec_of(algorithm: str, translate: str) -> RunSpec:
@@ -203,7 +207,7 @@ def members_of(dataset: Numbered, domain: str) -> list[tuple[int, ...]]:
 
 @settings(max_examples=40, deadline=None)
 @given(cases())
-def test_a_domains_division_depends_on_itself_and_the_seed_alone(case):
+def test_a_domains_division_is_the_same_whatever_is_left_out_or_hidden(case):
     dataset, _, hidden, seed = case
     whole = split(dataset, test_domain=None, split_seed=seed)
     for left_out in dataset.domains:

@@ -35,8 +35,8 @@ def split(
     """Divide a dataset; unknown classes get label -1 and stand in target only.
 
     Every source domain's known images are divided `1 - holdout` to `holdout`, stratified by unit, copies in
-    one together. The division of a domain depends on that domain and on `split_seed` alone. Without a test domain all
-    domains are sources and target is empty. Labels are renumbered over the classes that stay known.
+    one together. The division of a unit's images in a domain depends on these and on `split_seed` alone. Without a
+    test domain all domains are sources and target is empty. Labels are renumbered over the classes that stay known.
     """
     dataset.check_names()
     hidden = {dataset.unit_index(name) for name in ood_classes}
@@ -112,15 +112,16 @@ def _pool(dataset: DomainDataset, domains: Sequence[Domain], hidden: set[int], k
 
 
 def _held_out(seen: Pool, holdout: float, split_seed: int) -> Tensor:
-    """Mark the held-out images (n,) of every domain and unit; each domain draws from its own name and the seed.
+    """Mark the held-out images (n,) of every domain and unit, each of which draws from the seed and both their names.
 
-    Copies of an image are all held out or none: a network knows what it was trained on.
+    So how many images a hidden unit has decides nothing. Copies of an image are all held out or none: a network knows
+    what it was trained on.
     """
     held = torch.zeros(len(seen), dtype=torch.bool)
-    for k, name in enumerate(seen.domains):
-        rng = np.random.default_rng([split_seed, *name.encode()])
-        for unit in range(len(seen.units)):
-            rows = _where((seen.d == k) & (seen.u == unit))
+    for k, domain in enumerate(seen.domains):
+        for u, unit in enumerate(seen.units):
+            rng = np.random.default_rng([split_seed, *domain.encode(), 0, *unit.encode()])
+            rows = _where((seen.d == k) & (seen.u == u))
             first = _first_copies(seen, rows)
             different = first.unique()
             order = torch.from_numpy(rng.permutation(len(different)))
