@@ -10,10 +10,11 @@ if (!paths.length) {
   console.error("usage: node onnx_predict.mjs model.onnx PICTURE [PICTURE ...]");
   process.exit(2);
 }
-const model = await readFile(file);
-const { classes, size, warnings } = metadata(model);
+const { classes, size, warnings, session } = await opened(file).catch((error) => {
+  console.error(`${file} is no model that madod exported: ${error.message}`);
+  process.exit(2);
+});
 for (const warning of warnings) console.error(`of this model's own check: ${warning}`);
-const session = await ort.InferenceSession.create(model);
 for (const path of paths) {
   const picture = sharp(path).autoOrient().flatten({ background: "white" }).toColourspace("srgb");
   const rgb = await picture.resize(size, size, { fit: "fill", kernel: "cubic" }).raw().toBuffer().catch((error) => {
@@ -27,6 +28,11 @@ for (const path of paths) {
   const [label, confidence, score, unknown] = ["label", "confidence", "score", "unknown"].map((name) => answer[name].data[0]);
   const words = [path, classes[label], confidence.toFixed(4), score.toFixed(4), unknown ? "unknown" : "known"];
   console.log(words.join("\t"));
+}
+
+async function opened(file) {
+  const model = await readFile(file);
+  return { ...metadata(model), session: await ort.InferenceSession.create(model) };
 }
 
 // onnxruntime-web does not show a file's metadata, which are field 14 of its protocol buffer.

@@ -1,6 +1,5 @@
 """Nothing of the unseen domain and nothing of an unknown class reaches weights, G, thresholds or held-out numbers."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest

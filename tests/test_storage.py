@@ -83,3 +83,21 @@ def test_a_link_to_nothing_is_no_folder_to_write_into(tmp_path):
             refuse_file(folder)
     (tmp_path / "nowhere").mkdir()
     refuse_file(link / "below")
+
+
+def test_a_link_in_the_place_of_what_is_written_first_is_not_followed(tmp_path):
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "a.json.part").symlink_to(tmp_path / "precious")
+    write_json(tmp_path / "a.json", [1])
+    assert (tmp_path / "precious").read_text() == "kept"
+    assert (tmp_path / "a.json").read_text() == "[\n  1\n]\n"
+    assert not (tmp_path / "a.json").is_symlink()
+
+
+def test_two_processes_that_write_one_file_are_told(tmp_path):
+    mine = whole(tmp_path / "a.json")
+    mine.__enter__().write_text("mine")
+    write_json(tmp_path / "a.json", "theirs")
+    with pytest.raises(InputError, match="written by another process"):
+        mine.__exit__(None, None, None)
+    assert (tmp_path / "a.json").read_text() == '"theirs"\n'

@@ -23,6 +23,7 @@ def whole(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")  # one name, so that what a killed process left is overwritten
     try:
+        part.unlink(missing_ok=True)  # or else a link that lies there would be followed
         yield part
         with part.open("r+b") as file:  # Windows flushes no file that is open for reading alone
             os.fsync(file.fileno())
@@ -31,6 +32,10 @@ def whole(path: Path) -> Iterator[Path]:
         if error.errno == errno.ENOSPC:
             raise NoSpaceError(
                 f"the disk is full: {path} could not be written; free some space and start again"
+            ) from error
+        if isinstance(error, FileNotFoundError) and path.parent.exists() and error.filename == str(part):
+            raise InputError(
+                f"{path} was written by another process at the same time: see that only one does, and start again"
             ) from error
         if error.errno is not None and error.filename in (None, str(part)):  # what is open by then has no name
             error.filename = str(path)  # the name that people know

@@ -444,7 +444,7 @@ def test_what_a_run_can_refuse_names_no_flags():
 
 
 def test_ctrl_c_is_not_lost_while_workers_are_prepared(monkeypatch):
-    for name in THREADS:
+    for name in (*THREADS, "PYTHONSAFEPATH"):
         monkeypatch.setenv(name, "1")
     reached = []
 
@@ -457,6 +457,26 @@ def test_ctrl_c_is_not_lost_while_workers_are_prepared(monkeypatch):
         prepare(1)
     assert reached
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+OUTSIDE = """
+from madod.benchmark.local import prepare
+
+if __name__ == "__main__":
+    process = prepare(1).Process(target=print)
+    process.start()
+    process.join()
+"""
+
+
+def test_the_working_folder_has_no_say_in_what_workers_import(tmp_path):
+    (tmp_path / "http.py").write_text("open('imported', 'x').close()\n", encoding="utf-8")
+    program = tmp_path / "elsewhere" / "program.py"
+    program.parent.mkdir()
+    program.write_text(OUTSIDE, encoding="utf-8")
+    ended = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert (ended.returncode, ended.stdout) == (0, "\n")
+    assert not (tmp_path / "imported").exists()
 
 
 KILLED = """

@@ -4,6 +4,7 @@ from torch import nn
 
 from madod.errors import InputError
 from madod.models.backbones import BACKBONES, Normalize, build, resnet18, resnet50
+from madod.models.layers import group_norm
 
 WIDTHS = {"small_cnn": 128, "resnet18": 512, "resnet50": 2048, "resnet50_v1": 2048}
 """Where a width is worth fixing; any other network need only agree with its head."""
@@ -70,14 +71,14 @@ def test_resnets_carry_torchvisions_parameter_names(make, blocks, convs, first):
             if block == 0 and stage >= first:
                 parts = ("0.weight", "1.weight", "1.bias")
                 expected |= {f"{prefix}.downsample.{part}" for part in parts}
-    names = dict(make().net.named_parameters())
+    names = dict(make(3, group_norm).net.named_parameters())
     assert names.keys() == expected
     assert {"layer1.0.conv1.weight", "layer2.0.downsample.0.weight"} <= names.keys()
 
 
 def test_resnets_have_torchvisions_sizes():
     for make, fewer_head in ((resnet18, 11_689_512 - 513 * 1000), (resnet50, 25_557_032 - 2049 * 1000)):
-        assert sum(weight.numel() for weight in make().net.parameters()) == fewer_head
+        assert sum(weight.numel() for weight in make(3, group_norm).net.parameters()) == fewer_head
 
 
 def test_normalize_is_the_first_layer_and_no_part_of_the_weights():

@@ -13,6 +13,7 @@ from madod.errors import InputError
 from madod.predict import BATCH, load
 from madod.predict.card import sealed
 from madod.predict.gallery import MOST, Gallery, spread
+from madod.storage import read_tensors, write_tensors
 from tests.predict.toy import CLASSES, DOMAINS, files, images, toy_model
 
 
@@ -135,8 +136,23 @@ def test_a_card_that_was_edited_and_sealed_again_still_has_to_fit(home):
 
 @pytest.mark.parametrize(
     "edit",
-    [{"threshold": "x"}, {"shape": [3]}, {"detector": "ddu"}, {"classes": []}],
-    ids=lambda edit: next(iter(edit)),
+    [
+        {"threshold": "x"},
+        {"threshold": float("nan")},
+        {"threshold": float("inf")},
+        {"shape": [3]},
+        {"detector": "ddu"},
+        {"classes": []},
+        {"classes": "abc"},
+        {"classes": [1, 2, 3]},
+        {"classes": ["a", "a", "b"]},
+        {"domains": []},
+        {"provenance": 5},
+        {"settings": {"heat": 2}},
+        {"check": 7},
+        {"check": {"domains": 1, "accuracy": None, "auroc": None, "of_labels": "abc"}},
+    ],
+    ids=str,
 )
 def test_a_card_that_makes_no_model_is_refused_whatever_its_seal(home, edit):
     facts = json.loads((home / "model.json").read_text(encoding="utf-8"))
@@ -144,4 +160,32 @@ def test_a_card_that_makes_no_model_is_refused_whatever_its_seal(home, edit):
     facts |= edit
     (home / "model.json").write_text(json.dumps({**facts, "sha256": sealed(home, facts)}), encoding="utf-8")
     with pytest.raises(InputError, match="damaged or was changed by hand"):
+        load(home)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"labels": None},
+        {"labels": lambda labels: labels + 3},
+        {"labels": lambda labels: labels.float()},
+        {"domains": lambda domains: domains - 1},
+        {"thumbnails": lambda pictures: pictures[1:]},
+        {"features": lambda features: features[:, :, None]},
+        {"more": lambda _: torch.zeros(2)},
+    ],
+    ids=lambda edit: next(iter(edit)),
+)
+def test_a_gallery_that_is_none_of_the_model_is_refused_whatever_its_seal(home, edit):
+    file = home / "gallery.safetensors"
+    tensors, _ = read_tensors(file)
+    for name, change in edit.items():
+        old = tensors.pop(name, None)
+        tensors |= {} if change is None else {name: change(old)}
+    write_tensors(file, tensors, {})
+    facts = json.loads((home / "model.json").read_text(encoding="utf-8"))
+    facts |= {"gallery": sealed(home, {}, file.name)}
+    facts.pop("sha256")
+    (home / "model.json").write_text(json.dumps({**facts, "sha256": sealed(home, facts)}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"gallery\.safetensors is no gallery of this model: delete it"):
         load(home)

@@ -66,6 +66,11 @@ def test_a_picture_is_the_same_in_every_form(model, tmp_path):
         assert places == ([str(path) for path in paths] if name in ("names", "a stream") else list(range(5))), name
 
 
+def test_what_is_no_path_holds_no_model():
+    with pytest.raises(InputError, match="text or a Path, not NoneType"):
+        load(None)
+
+
 def test_a_single_picture_needs_no_list(model, tmp_path):
     [path], [array] = files(tmp_path, 1), images(1)
     for picture in (
@@ -138,13 +143,15 @@ def test_grey_and_transparent_arrays_and_other_sizes(model):
         (torch.full((3, 4, 4), -1.0), "not normalised"),
         (torch.full((3, 4, 4), float("nan")), "not normalised"),
         (torch.zeros(16, 16), "(channels, height, width)"),
+        (torch.zeros(24, 20, 3, dtype=torch.uint8), "(24, 20, 3); a tensor is (channels, height, width)"),
+        (torch.zeros(3, 8, 8, dtype=torch.int32), "uint8, 0 to 255, or floats in [0, 1]"),
         (b"", "empty"),
         (b"words", "not a picture"),
         ({"a": 1}, "it is of type dict"),
         (3, "it is of type int"),
     ],
-    ids=["floats", "two channels", "one axis", "empty", "normalised", "no numbers", "two axes", "no bytes", "words",
-         "a dict", "a number"],
+    ids=["floats", "two channels", "one axis", "empty", "normalised", "no numbers", "two axes", "channels last",
+         "integers", "no bytes", "words", "a dict", "a number"],
 )  # fmt: skip
 def test_what_is_no_picture_is_refused_by_its_place(model, picture, reason):
     sound = images(1)[0]

@@ -38,6 +38,7 @@ def prepare(threads: int) -> BaseContext:
     """
     for name in THREADS:
         os.environ[name] = str(threads)  # before anything is imported that reads it
+    os.environ["PYTHONSAFEPATH"] = "1"  # what starts workers imports nothing that lies in the working folder
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")

@@ -133,17 +133,18 @@ def blaming(name: str, limit: int = MAX_PIXELS) -> Iterator[None]:
     except BadImage:
         raise
     except Exception as error:
-        raise BadImage(name, _reason(error, limit)) from error
+        raise BadImage(name, _reason(error, name, limit)) from error
 
 
-def _reason(error: Exception, limit: int) -> str:
+def _reason(error: Exception, name: str, limit: int) -> str:
     match error:
         case FileNotFoundError():
             return "it does not exist"
         case PermissionError():
             return "there is no permission to read it"
         case UnidentifiedImageError():
-            return "its content is not a picture of a known kind"
+            remedy = "; convert HEIC to JPEG first" if name.lower().endswith((".heic", ".heif")) else ""
+            return f"its content is not a picture of a known kind{remedy}"
         case Image.DecompressionBombError():
             return _OVER_LIMIT.format(limit)
         case MemoryError():

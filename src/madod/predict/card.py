@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from madod.errors import InputError
+from madod.kinds import filled
 from madod.models.layers import NormName
 from madod.storage import ordinary, write_json
 
@@ -72,8 +74,7 @@ def read_card(home: Path, folder: Path | str) -> Card:
         if (written := facts["format"]) != FORMAT:
             raise InputError(f"{home / FACTS} is in format {written} and this madod reads {FORMAT}: update madod")
         checksum = facts.pop("sha256")
-        lists = {key: tuple(facts[key]) for key in ("classes", "shape", "domains")}
-        card = Card(**facts | lists | {"check": _checked(facts.get("check"))})
+        card = _card(facts)
     except InputError:
         raise
     except FileNotFoundError:
@@ -117,10 +118,20 @@ def latest(home: Path) -> Path:
     return home / NEW if (home / NEW / FACTS).exists() else home
 
 
-def _checked(facts: dict[str, Any] | None) -> Checked | None:
-    if facts is None:
-        return None
-    return Checked(**facts | {kind: tuple(facts[kind]) for kind in ("of_labels", "of_unknowns")})
+def _card(facts: dict[str, Any]) -> Card:
+    """Return a card of what a file says; a ValueError or the like where that cannot be what a training writes."""
+    given = dict(facts)
+    check = given.pop("check", None)
+    try:
+        card = filled(Card, **given, check=check and filled(Checked, **check))
+    except InputError as error:  # in words for people who chose a value
+        raise ValueError(error) from error
+    for names in (card.classes, card.domains):
+        if not names or len(set(names)) < len(names):
+            raise ValueError(names)
+    if len(card.shape) != 3 or not math.isfinite(card.threshold):
+        raise ValueError(card)
+    return card
 
 
 def damaged(home: Path) -> InputError:

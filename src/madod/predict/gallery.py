@@ -84,6 +84,27 @@ def spread(domains: np.ndarray, labels: np.ndarray) -> Tensor:
     return torch.from_numpy(np.sort(turn.argsort(kind="stable")[:MOST]))
 
 
-def read_gallery(file: Path) -> Gallery | None:
-    """Read what `Gallery.save` wrote; nothing where there is no file."""
-    return Gallery(**read_tensors(file)[0]) if file.exists() else None
+def read_gallery(file: Path, classes: int, domains: int) -> Gallery | None:
+    """Read what `Gallery.save` wrote, of a model with so many classes and domains; nothing where there is no file."""
+    if not file.exists():
+        return None
+    found = read_tensors(file)[0]
+    if found.keys() != set(Gallery._fields) or not _sound(Gallery(**found), classes, domains):
+        raise InputError(f"{file} is no gallery of this model: delete it, and the model works without it")
+    return Gallery(**found)
+
+
+def _sound(gallery: Gallery, classes: int, domains: int) -> bool:
+    """Tell whether there are a picture, its features and its place in every row."""
+    pictures, features, *places = gallery
+    shaped = pictures.ndim == 4 and pictures.shape[1] == 3 and pictures.dtype == torch.uint8
+    counted = features.ndim == 2 and {len(part) for part in gallery if part.ndim} == {len(pictures)}
+    return (
+        shaped
+        and counted
+        and features.dtype == torch.float32
+        and all(
+            place.ndim == 1 and place.dtype == torch.int64 and bool(((place >= 0) & (place < most)).all())
+            for place, most in zip(places, (classes, domains), strict=True)
+        )
+    )

@@ -234,4 +234,6 @@ class Model:
 
 def load(folder: Path | str) -> Model:
     """Read a saved model: a model's own folder, or that of the run that made it."""
+    if not isinstance(folder, str | Path):
+        raise InputError(f"the folder of a model is a text or a Path, not {type(folder).__name__}")
     return Model(*saved.read(folder))

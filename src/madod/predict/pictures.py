@@ -98,13 +98,16 @@ def _content(file: Any, name: str) -> bytes:
 def _array(tensor: Tensor, name: str) -> np.ndarray[Any, Any]:
     """Return a tensor (c, h, w) as an array (h, w, c) of uint8."""
     tensor = tensor.detach()
-    if tensor.ndim != 3:
-        raise BadImage(name, f"its shape is {tuple(tensor.shape)}; a tensor is (channels, height, width)")
+    if tensor.ndim != 3 or tensor.shape[0] not in (1, 3, 4) or not tensor.numel():
+        shape = tuple(tensor.shape)
+        raise BadImage(name, f"its shape is {shape}; a tensor is (channels, height, width) with 1, 3 or 4 of them")
     if tensor.is_floating_point():
-        low, high = (float(bound) for bound in tensor.aminmax()) if tensor.numel() else (0.0, 0.0)
+        low, high = (float(bound) for bound in tensor.aminmax())
         if not (low >= 0 and high <= 1):
             raise BadImage(name, f"its values go from {low:.3g} to {high:.3g}; give floats in [0, 1], not normalised")
         tensor = tensor.mul(255).round().to(torch.uint8)
+    if tensor.dtype != torch.uint8:
+        raise BadImage(name, f"its numbers are {tensor.dtype}; a tensor is uint8, 0 to 255, or floats in [0, 1]")
     return tensor.permute(1, 2, 0).cpu().numpy()
 
 

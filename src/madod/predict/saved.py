@@ -89,7 +89,8 @@ def read(folder: Path | str) -> Parts:
         if isinstance(error, InputError) or is_out_of_memory(error):
             raise
         raise damaged(home) from error
-    return parts._replace(gallery=read_gallery(home / GALLERY) if card.gallery else None)
+    shown = read_gallery(home / GALLERY, len(card.classes), len(card.domains)) if card.gallery else None
+    return parts._replace(gallery=shown)
 
 
 def card_of(folder: Path | str) -> Card:
