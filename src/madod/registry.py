@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,13 @@ PACKAGES = {"algorithm": "madod.algorithms", "detector": "madod.detectors", "dat
 """What can be registered, and the package whose files do."""
 VARIABLES = {kind: f"{kind}s".upper() for kind in PACKAGES}
 """What their registries are called; a plugin's text, which is read before it is imported, has to call them so too."""
+
+METRICS = ("accuracy", "ece", "val_accuracy", "val_accuracy_before_deploy")
+ROWS = ("declared", "mean", "best")
+RESERVED = {"detector": (*METRICS, *ROWS, "detector")}
+"""What a kind cannot be called, as it means something else where its names stand: in a record, or as a table's row."""
+NAME = re.compile(r"[^\W_][\w-]*")
+"""What a name has to be: it goes into names of folders, and stands between commas."""
 
 PLUGINS = "MADOD_PLUGINS"
 """Names modules outside the package that register too, with commas between them."""
@@ -52,10 +60,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """Put a class into the registry under a name; works from any module, the package's own or a user's.
 
         The same class may come again, from a module that is loaded anew; another one under its name is refused, and so
-        is one that does not inherit from `base`, or lacks what a class of its kind has to write.
+        is one that does not inherit from `base`, or lacks what a class of its kind has to write. A name that no folder
+        could have, or that means something else, is refused too.
         """
 
         def add(cls: type[T]) -> type[T]:
+            self._refuse_name(name, f"{cls.__qualname__} in {_file(cls)}")
             self._refuse_another(name, cls)
             self._refuse_unfinished(name, cls)
             cls.name = name  # type: ignore[attr-defined]  # every registered class knows its name
@@ -69,6 +79,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """The registrations of the package and of plugins, by name."""
         found: dict[str, Entry] = {}
         for name, entry in chain(self._of_package(), self._of_plugins()):
+            self._refuse_name(name, f"{entry.cls} in {entry.file}")
             if name in found:
                 raise self._twice(name, (found[name].cls, found[name].file), (entry.cls, entry.file))
             found[name] = entry
@@ -93,6 +104,18 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             for registry, mark, entry in found:
                 if registry == VARIABLES[self.kind]:
                     yield _name(mark, file), entry
+
+    def _refuse_name(self, name: str, where: str) -> None:
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{where} is registered as the {self.kind} {name!r}, and folders are called by its name: let that be "
+                "letters, digits, _ and -, the first a letter or a digit"
+            )
+        if name in RESERVED.get(self.kind, ()):
+            raise InputError(
+                f"{where} is registered as the {self.kind} {name!r}, which means something else in records and tables: "
+                "give it another name"
+            )
 
     def _refuse_another(self, name: str, cls: type[T]) -> None:
         mine = cls.__qualname__, _file(cls)
