@@ -352,6 +352,15 @@ def test_an_objective_that_does_not_return_named_scalars_is_refused_with_what_it
         erm.update(batch)
 
 
+@pytest.mark.parametrize("name", ["step", 5])
+def test_a_term_whose_name_the_history_cannot_take_is_refused(monkeypatch, name):
+    erm = toy_algorithm("erm")
+    right = erm.objective
+    monkeypatch.setattr(erm, "objective", lambda batch: (terms := right(batch)) | {name: terms["loss"]})
+    with pytest.raises(InputError, match=rf"^objective of ERM calls a term {name!r}: let its name be a text, and"):
+        erm.update(next(erm.batches(toy_pool(), np.random.default_rng(0))))
+
+
 @pytest.mark.parametrize("cut_off", [Tensor.detach, lambda loss: loss.detach().requires_grad_()])
 def test_a_loss_that_does_not_depend_on_the_weights_is_refused(monkeypatch, cut_off):
     erm = toy_algorithm("erm")

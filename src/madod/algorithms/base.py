@@ -223,6 +223,11 @@ class Algorithm(nn.Module, ABC):
                 f"objective of {type(self).__name__} has to return a dict of tensors without dimensions, one of them "
                 f"called 'loss': {'not so is' if wrong else 'it returns'} {returned}"
             )
+        if misnamed := [name for name in named if not isinstance(name, str) or name == "step"]:
+            raise InputError(
+                f"objective of {type(self).__name__} calls a term {misnamed[0]!r}: let its name be a text, and another "
+                "than 'step', under which the history counts steps"
+            )
 
     def _refuse_cut_off(self) -> None:
         """Refuse a loss that left no weight a gradient."""
