@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -107,7 +108,7 @@ class Algorithm(nn.Module, ABC):
     """The step as it was recorded, where steps are."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a `Config` whose fields would be no hyper-parameters, and a `descent` that there is not."""
+        """Refuse a `Config` some of whose fields would be no hyper-parameters, and a `descent` that there is not."""
         super().__init_subclass__()
         taken("descent", Descent, cls.descent)
         config = cls.Config
@@ -117,6 +118,7 @@ class Algorithm(nn.Module, ABC):
                 f"Config of {cls.__name__} has to be a class that inherits from BaseConfig and has "
                 f"@dataclass(frozen=True) above it: not so is {config!r}"
             )
+        _refuse_untyped(config)
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
         """Keep what the method knows; `rng`, on the device of the images, feeds every draw of a step."""
@@ -255,6 +257,19 @@ class Algorithm(nn.Module, ABC):
     def deploy(self, source: Pool, rng: np.random.Generator) -> nn.Module:
         """Return the network that ships: images to `Outputs`, its `head` the linear map from features to logits."""
         return self.net
+
+
+def _refuse_untyped(config: type[BaseConfig]) -> None:
+    """Refuse a value without a type, which no plan or command reaches, unless `BaseConfig` declares such a fact."""
+    facts = set(vars(BaseConfig)) - {field.name for field in fields(BaseConfig)}
+    for cls in config.__mro__[: config.__mro__.index(BaseConfig)]:
+        for name, value in vars(cls).items():
+            written = not name.startswith("_") and name not in get_annotations(cls)
+            if written and name not in facts and not hasattr(value, "__get__"):
+                raise InputError(
+                    f"{name} in {cls.__name__} has no type, so that it is no hyper-parameter: write it as "
+                    f"{name}: {type(value).__name__} = {value!r}, or as a ClassVar where it is none"
+                )
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm)
