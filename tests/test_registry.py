@@ -170,6 +170,38 @@ def toy_metrics():
     return evaluate(build("small_cnn", channels=3, classes=9, seed=0), parts, []).metrics
 
 
+@pytest.mark.parametrize(
+    ("registry", "base", "method", "wanted"),
+    [(ALGORITHMS, Algorithm, "__init__", "self, config, setting, rng"), (ALGORITHMS, Algorithm, "shell", "setting"),
+     (ALGORITHMS, Algorithm, "deploy", "self, source, rng"), (DETECTORS, Detector, "__init__", "self"),
+     (DATASETS, DomainDataset, "read", "self, domain")],
+)  # fmt: skip
+def test_a_method_that_cannot_be_called_as_all_others_are_is_refused(registry, base, method, wanted):
+    def other(self, k, *, more):
+        raise NotImplementedError
+
+    cls = type("Mine", (base,), dict.fromkeys([*base.__abstractmethods__, method], lambda *_: None) | {method: other})
+    said = re.escape(f"takes (self, k, *, more), but is called with ({wanted}), as that of every {registry.kind}: let")
+    with pytest.raises(InputError, match=rf"^{method} of Mine in .* {said}"):
+        registry.register("mine")(cls)
+    assert "mine" not in registry
+
+
+def test_a_method_may_take_more_where_it_has_a_default(monkeypatch):
+    monkeypatch.setattr(DETECTORS, "_classes", dict(DETECTORS._classes))
+
+    @DETECTORS.register("mine")
+    class Mine(Detector):
+        def __init__(self, k=3, **more):
+            self.k = k
+
+        def fit(self, *all_of_it):
+            return self
+
+        def score(self, seen, scale=1.0):
+            return seen.logits[:, 0]
+
+
 def test_two_files_of_the_package_under_one_name_are_refused(registry, tmp_path, monkeypatch):
     shutil.copytree(Path(module.__file__).parent / "detectors", tmp_path / "detectors")
     shutil.copy(tmp_path / "detectors" / "energy.py", tmp_path / "detectors" / "mine.py")

@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from inspect import isfunction, signature
 from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -61,7 +62,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
         The same class may come again, from a module that is loaded anew; another one under its name is refused, and so
         is one that does not inherit from `base`, or lacks what a class of its kind has to write. A name that no folder
-        could have, or that means something else, is refused too.
+        could have, or that means something else, is refused too; and so is a method that takes other arguments.
         """
 
         def add(cls: type[T]) -> type[T]:
@@ -139,6 +140,22 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 f"{cls.__qualname__} in {_file(cls)} is registered as the {self.kind} {name!r}, but has no method "
                 f"{', '.join(missing)}: write it, as every {self.kind} does"
             )
+        for method, usual in vars(self.base).items():
+            if isfunction(usual) or isinstance(usual, classmethod):
+                self._refuse_uncallable(method, cls)
+
+    def _refuse_uncallable(self, method: str, cls: type[T]) -> None:
+        """Refuse a method that cannot be called as that of `base` is."""
+        wanted = signature(getattr(self.base, method)).parameters.values()
+        given = [each.name for each in wanted if each.kind == each.POSITIONAL_OR_KEYWORD and each.default is each.empty]
+        own = signature(getattr(cls, method))
+        try:
+            own.bind(*given)
+        except TypeError as error:
+            raise InputError(
+                f"{method} of {cls.__qualname__} in {_file(cls)} takes {own}, but is called with ({', '.join(given)}), "
+                f"as that of every {self.kind}: let it take these, and give a default to what else it takes"
+            ) from error
 
     def _twice(self, name: str, *classes: tuple[str, str]) -> InputError:
         where = " and ".join(f"{cls} in {file}" for cls, file in classes)
