@@ -132,7 +132,7 @@ class Algorithm(nn.Module, ABC):
 
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: a network of the shape that ships, unless the method wants another."""
-        return self.shell(setting)
+        return with_head(self.shell(setting), f"shell of {type(self).__name__}")
 
     @classmethod
     def check(cls, config: Any, source: Pool) -> None:
@@ -273,6 +273,18 @@ def _refuse_untyped(config: type[BaseConfig]) -> None:
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm)
+
+
+def with_head(net: object, whose: str) -> nn.Module:
+    """Return a network that may ship; refuse what is none, or lacks the head that detectors need."""
+    head = getattr(net, "head", None)
+    parts = [getattr(head, name, None) for name in ("weight", "bias")]
+    if not isinstance(net, nn.Module) or not all(isinstance(part, Tensor) for part in parts):
+        raise InputError(
+            f"{whose} returns {type(net).__name__}{' without a head' * isinstance(net, nn.Module)}: let it return a "
+            "network (torch.nn.Module) with a head, the linear layer, with a bias, from features to logits"
+        )
+    return net
 
 
 def refuse_unknown(algorithm: str, hparam: str) -> None:
