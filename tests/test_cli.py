@@ -5,12 +5,15 @@ import dataclasses
 import errno
 import gc
 import importlib
+import inspect
 import json
 import os
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
+import torch
 import tyro
 
 from madod.algorithms.base import ALGORITHMS, Algorithm, BaseConfig
@@ -223,10 +226,7 @@ def test_quick_answers_import_nothing_heavy(words):
 def replaced(monkeypatch, error: BaseException, verb: str = "list") -> None:
     """Make a verb fail in this way."""
 
-    def fail(arguments: object) -> int:
-        raise error
-
-    monkeypatch.setattr(importlib.import_module(f"madod.cli.{verb}"), "main", fail)
+    monkeypatch.setattr(importlib.import_module(f"madod.cli.{verb}"), "main", Mock(side_effect=error))
 
 
 @pytest.mark.parametrize(
@@ -285,6 +285,21 @@ def test_a_bug_is_not_dressed_up_as_the_users_mistake(monkeypatch, error):
     replaced(monkeypatch, error)
     with pytest.raises(type(error)):
         main(["list", "algorithms"])
+
+
+@pytest.mark.parametrize(("error", "said"), [(TypeError("no\nmore"), "TypeError: no"), (ValueError(), "ValueError")])
+def test_a_bug_in_an_authors_file_is_said_with_its_line(monkeypatch, capsys, error, said):
+    def mine(arguments: object) -> int:
+        torch.utils._pytree.tree_map(raising, [1])  # through files that are installed
+        return 0
+
+    def raising(given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(importlib.import_module("madod.cli.list"), "main", mine)
+    assert main(["list", "algorithms"]) == 2
+    line = inspect.getsourcelines(raising)[1] + 1
+    assert capsys.readouterr().err == f"madod: {__file__}, line {line} (in raising): {said}\n"
 
 
 @pytest.mark.parametrize("words", [["--help"], ["list", "algorithms"]])

@@ -13,10 +13,14 @@ import pytest
 from madod import registry as module
 from madod.algorithms.base import ALGORITHMS, Algorithm
 from madod.data.base import DATASETS, DomainDataset
+from madod.data.split import split
 from madod.detectors.base import DETECTORS, Detector
 from madod.errors import InputError
+from madod.evaluation.evaluate import evaluate
+from madod.models.backbones import build
 from madod.predict import load
 from madod.registry import Registry
+from madod.report.order import BESIDE
 from tests.predict.toy import files, toy_model
 
 everything = pytest.mark.parametrize("registry", [ALGORITHMS, DETECTORS, DATASETS], ids=lambda registry: registry.kind)
@@ -132,6 +136,70 @@ def test_a_class_that_is_not_of_its_kind_or_lacks_what_that_has_to_write_is_refu
     with pytest.raises(InputError, match=rf"'mine', but is no {kind}: write class Mine\({kind}\)"):
         registry.register("mine")(type("Mine", (), {}))
     assert "mine" not in registry
+
+
+@pytest.mark.parametrize("name", ["/../../out", "", "x y", "x,y", "_x", "-x", "x/y", "x\n", "."])
+def test_a_name_that_is_none_of_a_folder_is_refused(registry, plugin, tmp_path, monkeypatch, name):
+    said = re.escape(f"is registered as the detector {name!r}, and folders are called by its name: let that be letters")
+    with pytest.raises(InputError, match=said):
+        registry.register(name)(type("Mine", (), {}))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "an_outsider.py").write_text(PLUGIN.replace('"suspicion"', repr(name)), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"^Suspicion in {tmp_path / 'an_outsider.py'} {said}"):
+        list(Registry("detector"))
+
+
+@pytest.mark.parametrize("name", ["x", "7", "größe", "fdbd-2_b"])
+def test_letters_digits_and_what_joins_them_make_a_name(registry, name):
+    registry.register(name)(type("Mine", (), {}))
+
+
+def test_a_detector_cannot_be_called_as_something_else_in_a_record_or_a_table(registry, toy_metrics):
+    taken = {*toy_metrics, "val_accuracy_before_deploy", *BESIDE, "detector"}
+    assert taken == set(module.RESERVED["detector"])
+    for name in taken:
+        with pytest.raises(InputError, match=rf"detector '{name}', which means something else .*: give it another"):
+            registry.register(name)(type("Mine", (), {}))
+    Registry("algorithm").register("best")(type("Mine", (), {}))
+
+
+@pytest.fixture
+def toy_metrics():
+    """The metrics of an evaluation without detectors."""
+    parts = split(DATASETS["digits"](), test_domain="ink", ood_classes=("2",))
+    return evaluate(build("small_cnn", channels=3, classes=9, seed=0), parts, []).metrics
+
+
+@pytest.mark.parametrize(
+    ("registry", "base", "method", "wanted"),
+    [(ALGORITHMS, Algorithm, "__init__", "self, config, setting, rng"), (ALGORITHMS, Algorithm, "shell", "setting"),
+     (ALGORITHMS, Algorithm, "deploy", "self, source, rng"), (DETECTORS, Detector, "__init__", "self"),
+     (DATASETS, DomainDataset, "read", "self, domain")],
+)  # fmt: skip
+def test_a_method_that_cannot_be_called_as_all_others_are_is_refused(registry, base, method, wanted):
+    def other(self, k, *, more):
+        raise NotImplementedError
+
+    cls = type("Mine", (base,), dict.fromkeys([*base.__abstractmethods__, method], lambda *_: None) | {method: other})
+    said = re.escape(f"takes (self, k, *, more), but is called with ({wanted}), as that of every {registry.kind}: let")
+    with pytest.raises(InputError, match=rf"^{method} of Mine in .* {said}"):
+        registry.register("mine")(cls)
+    assert "mine" not in registry
+
+
+def test_a_method_may_take_more_where_it_has_a_default(monkeypatch):
+    monkeypatch.setattr(DETECTORS, "_classes", dict(DETECTORS._classes))
+
+    @DETECTORS.register("mine")
+    class Mine(Detector):
+        def __init__(self, k=3, **more):
+            self.k = k
+
+        def fit(self, *all_of_it):
+            return self
+
+        def score(self, seen, scale=1.0):
+            return seen.logits[:, 0]
 
 
 def test_two_files_of_the_package_under_one_name_are_refused(registry, tmp_path, monkeypatch):

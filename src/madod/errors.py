@@ -1,6 +1,8 @@
 """What a person can mend, and words for it."""
 
 import shlex
+import sysconfig
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +29,21 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     before = error.__cause__ or error.__context__
     return isinstance(error, RuntimeError) and before is not None and is_out_of_memory(before)
+
+
+def outside(error: BaseException) -> str:
+    """Say what an error is and in which line of an outside method, detector or dataset; nothing where it is in none.
+
+    Such a line lies neither in madod nor in Python or what is installed there.
+    """
+    ours, python = Path(__file__).parent, Path(sysconfig.get_path("stdlib"))
+    for step in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(step.filename)
+        installed = {"site-packages", "dist-packages"} & set(file.parts)
+        if file.suffix == ".py" and not installed and not {ours, python} & set(file.parents):
+            said = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}".removesuffix(": ")
+            return f"{file}, line {step.lineno} (in {step.name}): {said}"
+    return ""
 
 
 def first_few(names: Sequence[object], most: int) -> str:

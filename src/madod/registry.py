@@ -3,10 +3,12 @@
 import ast
 import importlib.util
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from inspect import isfunction, signature
 from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -19,6 +21,13 @@ PACKAGES = {"algorithm": "madod.algorithms", "detector": "madod.detectors", "dat
 """What can be registered, and the package whose files do."""
 VARIABLES = {kind: f"{kind}s".upper() for kind in PACKAGES}
 """What their registries are called; a plugin's text, which is read before it is imported, has to call them so too."""
+
+METRICS = ("accuracy", "ece", "val_accuracy", "val_accuracy_before_deploy")
+ROWS = ("declared", "mean", "best")
+RESERVED = {"detector": (*METRICS, *ROWS, "detector")}
+"""What a kind cannot be called, as it means something else where its names stand: in a record, or as a table's row."""
+NAME = re.compile(r"[^\W_][\w-]*")
+"""What a name has to be: it goes into names of folders, and stands between commas."""
 
 PLUGINS = "MADOD_PLUGINS"
 """Names modules outside the package that register too, with commas between them."""
@@ -52,10 +61,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """Put a class into the registry under a name; works from any module, the package's own or a user's.
 
         The same class may come again, from a module that is loaded anew; another one under its name is refused, and so
-        is one that does not inherit from `base`, or lacks what a class of its kind has to write.
+        is one that does not inherit from `base`, or lacks what a class of its kind has to write. A name that no folder
+        could have, or that means something else, is refused too; and so is a method that takes other arguments.
         """
 
         def add(cls: type[T]) -> type[T]:
+            self._refuse_name(name, f"{cls.__qualname__} in {_file(cls)}")
             self._refuse_another(name, cls)
             self._refuse_unfinished(name, cls)
             cls.name = name  # type: ignore[attr-defined]  # every registered class knows its name
@@ -69,6 +80,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """The registrations of the package and of plugins, by name."""
         found: dict[str, Entry] = {}
         for name, entry in chain(self._of_package(), self._of_plugins()):
+            self._refuse_name(name, f"{entry.cls} in {entry.file}")
             if name in found:
                 raise self._twice(name, (found[name].cls, found[name].file), (entry.cls, entry.file))
             found[name] = entry
@@ -94,6 +106,18 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 if registry == VARIABLES[self.kind]:
                     yield _name(mark, file), entry
 
+    def _refuse_name(self, name: str, where: str) -> None:
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{where} is registered as the {self.kind} {name!r}, and folders are called by its name: let that be "
+                "letters, digits, _ and -, the first a letter or a digit"
+            )
+        if name in RESERVED.get(self.kind, ()):
+            raise InputError(
+                f"{where} is registered as the {self.kind} {name!r}, which means something else in records and tables: "
+                "give it another name"
+            )
+
     def _refuse_another(self, name: str, cls: type[T]) -> None:
         mine = cls.__qualname__, _file(cls)
         if name in self._classes:
@@ -116,6 +140,22 @@ class Registry(Mapping[str, type[T]], Generic[T]):
                 f"{cls.__qualname__} in {_file(cls)} is registered as the {self.kind} {name!r}, but has no method "
                 f"{', '.join(missing)}: write it, as every {self.kind} does"
             )
+        for method, usual in vars(self.base).items():
+            if isfunction(usual) or isinstance(usual, classmethod):
+                self._refuse_uncallable(method, cls)
+
+    def _refuse_uncallable(self, method: str, cls: type[T]) -> None:
+        """Refuse a method that cannot be called as that of `base` is."""
+        wanted = signature(getattr(self.base, method)).parameters.values()
+        given = [each.name for each in wanted if each.kind == each.POSITIONAL_OR_KEYWORD and each.default is each.empty]
+        own = signature(getattr(cls, method))
+        try:
+            own.bind(*given)
+        except TypeError as error:
+            raise InputError(
+                f"{method} of {cls.__qualname__} in {_file(cls)} takes {own}, but is called with ({', '.join(given)}), "
+                f"as that of every {self.kind}: let it take these, and give a default to what else it takes"
+            ) from error
 
     def _twice(self, name: str, *classes: tuple[str, str]) -> InputError:
         where = " and ".join(f"{cls} in {file}" for cls, file in classes)

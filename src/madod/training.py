@@ -106,7 +106,7 @@ def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Log
     start, cadence = time.monotonic(), logbook.cadence
     earlier = spent(logbook.file).get("training", 0.0)
     history = load_checkpoint(logbook, learner, rng) if logbook.file.exists() and learner.step == 0 else []
-    batches = learner.batches(source, rng)
+    batches = endless(learner, source, rng)
     waiting: dict[int, dict[str, Tensor]] = {}
     looked = saved = time.monotonic()
     cost, leaving = 0.0, False  # cost: seconds that the last checkpoint took
@@ -129,6 +129,16 @@ def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Log
                 saved = time.monotonic()
                 cost = saved - begun
     return history
+
+
+def endless(learner: Learner, source: Pool, rng: np.random.Generator) -> Iterator[Any]:
+    """Yield a learner's batches; refuse what are none, or come to an end."""
+    batches: object = learner.batches(source, rng)
+    whose = f"batches of {type(learner).__name__}"
+    if not isinstance(batches, Iterator):
+        raise InputError(f"{whose} returns {type(batches).__name__}: let it yield batches, for ever")
+    yield from batches
+    raise InputError(f"{whose} come to an end before the training does: let it yield them for ever, in while True")
 
 
 def look(waiting: dict[int, dict[str, Tensor]], logbook: Logbook) -> History:

@@ -1,10 +1,11 @@
 import math
 import re
 import sys
-from dataclasses import fields, is_dataclass, make_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass, replace
 from functools import cache, cached_property
 from inspect import getsource
 from itertools import count
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -352,6 +353,15 @@ def test_an_objective_that_does_not_return_named_scalars_is_refused_with_what_it
         erm.update(batch)
 
 
+@pytest.mark.parametrize("name", ["step", 5])
+def test_a_term_whose_name_the_history_cannot_take_is_refused(monkeypatch, name):
+    erm = toy_algorithm("erm")
+    right = erm.objective
+    monkeypatch.setattr(erm, "objective", lambda batch: (terms := right(batch)) | {name: terms["loss"]})
+    with pytest.raises(InputError, match=rf"^objective of ERM calls a term {name!r}: let its name be a text, and"):
+        erm.update(next(erm.batches(toy_pool(), np.random.default_rng(0))))
+
+
 @pytest.mark.parametrize("cut_off", [Tensor.detach, lambda loss: loss.detach().requires_grad_()])
 def test_a_loss_that_does_not_depend_on_the_weights_is_refused(monkeypatch, cut_off):
     erm = toy_algorithm("erm")
@@ -369,6 +379,37 @@ def test_a_loss_that_does_not_depend_on_the_weights_is_refused(monkeypatch, cut_
 def test_a_config_whose_fields_would_be_no_hyper_parameters_is_refused_with_its_method(config):
     with pytest.raises(InputError, match=r"^Config of Mine has to be a class .*: not so is .*(Loose|BaseConfig)"):
         type("Mine", (Algorithm,), {"Config": config})
+
+
+@pytest.mark.parametrize(("name", "value"), [("weight", 1.0), ("lr", 0.1), ("layers", (3, 4))])
+def test_a_value_without_a_type_is_refused_with_how_it_is_written(name, value):
+    config = dataclass(frozen=True)(type("Loose", (BaseConfig,), {name: value}))
+    said = re.escape(f"{name}: {type(value).__name__} = {value!r}, or as a ClassVar")
+    with pytest.raises(InputError, match=rf"^{name} in Loose has no type, so that it is no hyper-.* {said}"):
+        type("Mine", (Algorithm,), {"Config": config})
+
+
+def test_what_a_config_says_beside_its_fields_needs_no_type():
+    @dataclass(frozen=True)
+    class Said(BaseConfig):
+        weight: float = 1.0
+        most: ClassVar[int] = 3
+        needs_translate, least_classes, compile_from, unused = True, 3, 700, ("batch",)
+        _inside = 4
+
+        @property
+        def doubled(self) -> float:
+            return 2 * self.weight
+
+    type("Mine", (Algorithm,), {"Config": Said})
+
+
+@pytest.mark.parametrize("name", ["steps", "seed", "size"])
+def test_a_hyper_parameter_called_as_something_of_every_run_is_refused(monkeypatch, name):
+    config = make_dataclass("Config", [(name, int, 3)], bases=(BaseConfig,), frozen=True)
+    monkeypatch.setitem(ALGORITHMS._classes, "erm", type("Mine", (Algorithm,), {"Config": config}))
+    with pytest.raises(InputError, match=rf"^erm has a hyper-parameter '{name}', which every run has for something el"):
+        hparams("erm")
 
 
 def test_a_hyper_parameter_that_there_is_not_is_refused_with_the_nearest():

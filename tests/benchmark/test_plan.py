@@ -1,5 +1,6 @@
 """Plans: what they mean, and how a wrong word is refused."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from madod.algorithms.base import ALGORITHMS
 from madod.benchmark.agenda import load_agenda
 from madod.benchmark.jobs import expand
 from madod.benchmark.plan import DatasetPlan
-from madod.benchmark.record import RunSpec, apart
+from madod.benchmark.record import RunSpec, apart, spec_from
 from madod.benchmark.settings import config_of, hparams, settings
 from madod.benchmark.stage import called, names_of, opened
 from madod.benchmark.toml import Toml
@@ -460,6 +461,20 @@ def test_a_run_with_many_unknown_classes_has_a_folder_all_the_same(tmp_path):
         assert spec.id.startswith("office_home-erm-Art-Alarm_Clock-Backpack-")
         (tmp_path / spec.id).mkdir()
     assert RunSpec("pacs", "photo", ("dog",), "erm").id.startswith("pacs-erm-photo-dog-0-")
+
+
+def test_a_run_whose_domain_or_class_looks_like_a_path_has_one_folder_among_the_others(tmp_path):
+    spec = RunSpec("xs", "../a/x", ("p/../q", "c\\d"), "erm")
+    assert spec.id.startswith("xs-erm-.._a_x-p_.._q-c_d-0-")
+    assert (tmp_path / spec.id).parent == tmp_path
+    assert spec.id != replace(spec, test_domain=".._a_x").id
+
+
+def test_the_ids_of_committed_records_last():
+    files = list((Path(__file__).parents[2] / "results").rglob("record.json"))
+    assert files
+    for file in files:
+        assert spec_from(json.loads(file.read_text(encoding="utf-8"))["spec"]).id == file.parent.name
 
 
 def test_specs_say_in_what_they_differ():

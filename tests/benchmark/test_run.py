@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from madod import benchmark
+from madod.algorithms.base import ALGORITHMS
+from madod.algorithms.erm import ERM
 from madod.benchmark import work
 from madod.benchmark.jobs import expand
 from madod.benchmark.messages import Places
@@ -19,9 +22,11 @@ from madod.benchmark.settings import hparams
 from madod.benchmark.stage import opened
 from madod.benchmark.without import Without
 from madod.data.base import Domain, DomainDataset
+from madod.data.digits import Digits
 from madod.data.folder import Folder
 from madod.errors import InputError
 from madod.evaluation.evaluate import evaluate
+from madod.models.classifier import Classifier, Setting
 from madod.training import train
 from madod.translation.translate import freeze
 from tests.benchmark.plans import written
@@ -98,6 +103,49 @@ def test_a_folder_is_recorded_by_its_own_name_however_a_plan_comes_to_it(animals
     assert read_record(places.runs / job.folder)["spec"]["dataset"] == "animals"
     left = Without(opened(name, 16, False, cache=places.cache), ("night",), ("fox",))
     refuse_misfits(replace(SPEC, dataset="animals~night~fox"), left, None, ["msp"])
+
+
+def headless(_: Setting) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(3072, 9))
+
+
+class Bare(Classifier):
+    """A network that returns logits alone."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return logits (n, k)."""
+        return super().forward(images).logits
+
+
+def widened(learner: ERM, *_: object) -> nn.Module:
+    learner.net.extra = nn.Linear(2, 2)
+    return learner.net
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"deploy": lambda *_: None}, r"^deploy of mine returns NoneType: let it return a network \(torch.nn.Module\)"),
+        ({"shell": headless}, "^shell of Mine returns Sequential without a head: let it return a network"),
+        ({"deploy": lambda *_: Bare(nn.Flatten(), 3072, 9)}, "^the network returns Tensor: let its forward return Out"),
+        (
+            {"deploy": widened},
+            "^what deploy of mine returns is not .* its shell .* extra.bias, extra.weight.*: let she",
+        ),
+        ({"own_score": True}, "^mine says own_score = True, and its network returns no own score: let it return Outp"),
+        ({"batches": lambda *_: None}, "^batches of Mine returns NoneType: let it yield batches, for ever"),
+        ({"batches": lambda *_: iter([])}, "^batches of Mine come to an end before the training does: let it yield"),
+    ],
+)
+def test_a_method_whose_parts_do_not_fit_is_refused_and_leaves_no_run(monkeypatch, tmp_path, written, said):
+    monkeypatch.setattr(ALGORITHMS, "_classes", dict(ALGORITHMS._classes))
+    if "shell" in written:
+        written = {"shell": staticmethod(written["shell"])}
+    ALGORITHMS.register("mine")(type("Mine", (ERM,), written))
+    spec = RunSpec("digits", "ink", ("7",), "mine", steps=1, hparams=hparams("mine"))
+    with pytest.raises(InputError, match=said):
+        run(spec, Digits(), out=tmp_path / "out", resources=Resources(tmp_path / "cache", torch.device("cpu")))
+    assert not {"record.json", "model", "outputs.safetensors"} & {file.name for file in (tmp_path / "out").iterdir()}
 
 
 def test_a_dataset_without_a_name_goes_by_the_spec_s():

@@ -2,6 +2,7 @@
 
 import errno
 import gc
+import inspect
 import json
 import os
 import re
@@ -362,7 +363,10 @@ def test_a_failure_keeps_its_reason_and_its_log_and_is_tried_again(tmp_path, mon
     end = perform(job, places)
     folder = places.runs / job.folder
     assert end[:2] == (job.folder, "failed")
-    assert end.reason == "RuntimeError: the weather (log.txt in its folder has the rest)"
+    line = inspect.getsourcelines(broken)[1] + 1
+    assert end.reason == (
+        f"{__file__}, line {line} (in broken): RuntimeError: the weather (log.txt in its folder has the rest)"
+    )
     assert state(folder, job.detectors).reason == end.reason
     assert "Traceback" in (folder / "log.txt").read_text()
     assert not held(folder)

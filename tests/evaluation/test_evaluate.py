@@ -122,6 +122,11 @@ def test_a_compiled_network_is_measured_as_it_is_and_with_gradients_a_few_images
             {"score": lambda _, outputs: outputs.logits[:, 0].double() * 0 + np.inf},
             "threshold of the detector 'mine' would be inf, .* let its scores be finite",
         ),
+        (
+            {"score": lambda _, outputs: outputs.logits.mul_(0)[:, 0]},
+            "score of the detector 'mine' changes .* in place, .*: let it work on a copy",
+        ),
+        ({"fit": lambda self, fit: (fit.train.logits.zero_(), self)[1]}, "fit of the detector 'mine' changes .* copy"),
         ({"fit": lambda *_: None}, "fit of the detector 'mine' returns NoneType: let it return self"),
         ({"fit": lambda self, fit: (setattr(self, "mean", fit.y), self)[1]}, "'mine' learns mean, .* an underscore"),
         ({"fit": lambda self, _: (setattr(self, "mean_", 0.5), self)[1]}, "'mine' learns mean_, .* be tensors"),
@@ -134,6 +139,12 @@ def test_what_is_wrong_with_a_detector_of_ones_own_is_said(parts, net, monkeypat
     monkeypatch.setitem(DETECTORS._classes, "mine", type("Mine", (Detector,), plain | written))
     with pytest.raises(InputError, match=said):
         evaluate_stored(stored, ["mine"])
+
+
+def test_outputs_of_inference_mode_which_count_no_changes_are_measured_alike(parts, net):
+    with torch.inference_mode():
+        inside = evaluate(net, parts, ["energy", "ddu"]).metrics
+    assert inside == evaluate(net, parts, ["energy", "ddu"]).metrics
 
 
 def test_a_score_without_end_is_one_far_away_so_that_any_threshold_is_a_number(parts, net, monkeypatch):

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
+from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -107,7 +108,7 @@ class Algorithm(nn.Module, ABC):
     """The step as it was recorded, where steps are."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a `Config` whose fields would be no hyper-parameters, and a `descent` that there is not."""
+        """Refuse a `Config` some of whose fields would be no hyper-parameters, and a `descent` that there is not."""
         super().__init_subclass__()
         taken("descent", Descent, cls.descent)
         config = cls.Config
@@ -117,6 +118,7 @@ class Algorithm(nn.Module, ABC):
                 f"Config of {cls.__name__} has to be a class that inherits from BaseConfig and has "
                 f"@dataclass(frozen=True) above it: not so is {config!r}"
             )
+        _refuse_untyped(config)
 
     def __init__(self, config: BaseConfig, setting: Setting, rng: torch.Generator) -> None:
         """Keep what the method knows; `rng`, on the device of the images, feeds every draw of a step."""
@@ -130,7 +132,7 @@ class Algorithm(nn.Module, ABC):
 
     def build(self, setting: Setting) -> nn.Module:
         """Return what is trained: a network of the shape that ships, unless the method wants another."""
-        return self.shell(setting)
+        return with_head(self.shell(setting), f"shell of {type(self).__name__}")
 
     @classmethod
     def check(cls, config: Any, source: Pool) -> None:
@@ -223,6 +225,11 @@ class Algorithm(nn.Module, ABC):
                 f"objective of {type(self).__name__} has to return a dict of tensors without dimensions, one of them "
                 f"called 'loss': {'not so is' if wrong else 'it returns'} {returned}"
             )
+        if misnamed := [name for name in named if not isinstance(name, str) or name == "step"]:
+            raise InputError(
+                f"objective of {type(self).__name__} calls a term {misnamed[0]!r}: let its name be a text, and another "
+                "than 'step', under which the history counts steps"
+            )
 
     def _refuse_cut_off(self) -> None:
         """Refuse a loss that left no weight a gradient."""
@@ -252,7 +259,32 @@ class Algorithm(nn.Module, ABC):
         return self.net
 
 
+def _refuse_untyped(config: type[BaseConfig]) -> None:
+    """Refuse a value without a type, which no plan or command reaches, unless `BaseConfig` declares such a fact."""
+    facts = set(vars(BaseConfig)) - {field.name for field in fields(BaseConfig)}
+    for cls in config.__mro__[: config.__mro__.index(BaseConfig)]:
+        for name, value in vars(cls).items():
+            written = not name.startswith("_") and name not in get_annotations(cls)
+            if written and name not in facts and not hasattr(value, "__get__"):
+                raise InputError(
+                    f"{name} in {cls.__name__} has no type, so that it is no hyper-parameter: write it as "
+                    f"{name}: {type(value).__name__} = {value!r}, or as a ClassVar where it is none"
+                )
+
+
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm", Algorithm)
+
+
+def with_head(net: object, whose: str) -> nn.Module:
+    """Return a network that may ship; refuse what is none, or lacks the head that detectors need."""
+    head = getattr(net, "head", None)
+    parts = [getattr(head, name, None) for name in ("weight", "bias")]
+    if not isinstance(net, nn.Module) or not all(isinstance(part, Tensor) for part in parts):
+        raise InputError(
+            f"{whose} returns {type(net).__name__}{' without a head' * isinstance(net, nn.Module)}: let it return a "
+            "network (torch.nn.Module) with a head, the linear layer, with a bias, from features to logits"
+        )
+    return net
 
 
 def refuse_unknown(algorithm: str, hparam: str) -> None:

@@ -29,7 +29,7 @@ from madod.evaluation.verdicts import save_verdicts
 from madod.models.layers import usual_norm
 from madod.predict import Card, Model
 from madod.predict.gallery import gathered
-from madod.predict.saved import card_of
+from madod.predict.saved import card_of, refuse_unloadable
 from madod.storage import whole
 from madod.training import CHECKPOINT, History, another, identity_of, settings_of, write_history
 
@@ -49,9 +49,6 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
     """Write all that a finished run leaves behind, the record last, and drop its checkpoint."""
     record, result, source = outcome.record, outcome.evaluation, outcome.split.source
     spec = record.spec
-    write_history(out / HISTORY, outcome.history)
-    save_outputs(out / OUTPUTS, result.stored)
-    save_verdicts(out / VERDICTS, outcome.split.target, result)
     card = Card(
         classes=source.classes,
         shape=source.shape,
@@ -63,6 +60,10 @@ def leave(outcome: Outcome, net: nn.Module, out: Path, ship: str) -> None:
         provenance={"spec": asdict(spec), "versions": record.versions, "val_accuracy": result.metrics["val_accuracy"]},
         norm=usual_norm(pretrained=spec.pretrained is not None),
     )
+    refuse_unloadable(card, net)
+    write_history(out / HISTORY, outcome.history)
+    save_outputs(out / OUTPUTS, result.stored)
+    save_verdicts(out / VERDICTS, outcome.split.target, result)
     gallery = gathered(source, result.stored.outputs["source"].features)
     Model(net.cpu(), result.detectors[ship], card, result.held[ship], gallery).save(out / "model")
     if outcome.grid is not None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -21,6 +22,8 @@ ADDED_LATER = {"average": 0.0, "own_outputs": False, "both_ways": False, "all_cl
 FEW = 3
 """Differences of two specs that are said; of more, how many there are."""
 
+PARTING = r"[/\\\0]"
+"""What no folder's name can hold, on one system or another; a domain or a class may."""
 LONGEST = 255
 """Bytes in the name of a folder, on most systems."""
 
@@ -73,7 +76,7 @@ class RunSpec:
         """A readable prefix, then a hash of everything that decides numbers.
 
         What is younger than the first records counts only where it is not as it always was, so that ids last. The
-        prefix is cut where it would be too long for the name of a folder.
+        prefix has no mark that parts folders, and is cut where it would be too long for the name of one.
         """
         facts = asdict(self) | {"pretrained": self.start or None}
         for name in ("pretrained", "size", "precision"):
@@ -82,7 +85,7 @@ class RunSpec:
         facts["hparams"] = lasting(self.hparams)
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
         known = [Path(self.dataset).name, self.algorithm, self.test_domain or "all", *self.ood_classes, str(self.seed)]
-        prefix = "-".join(known).encode()[: LONGEST - len(f"-{digest}")].decode(errors="ignore")
+        prefix = re.sub(PARTING, "_", "-".join(known)).encode()[: LONGEST - len(f"-{digest}")].decode(errors="ignore")
         return f"{prefix}-{digest}"
 
 

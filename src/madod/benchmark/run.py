@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from madod.algorithms.base import ALGORITHMS, Algorithm
+from madod.algorithms.base import ALGORITHMS, Algorithm, with_head
 from madod.benchmark.clock import Clock
 from madod.benchmark.examiner import Examiner
 from madod.benchmark.generator import Generator, generator, plain
@@ -193,11 +193,16 @@ def trained(
         )
         history = train(learner, parts.source, rng, logbook, steps=spec.steps)
         forget(learner)
-        return learner.deploy(parts.source, rng), history
+        return with_head(learner.deploy(parts.source, rng), f"deploy of {spec.algorithm}"), history
 
 
 def measured(learner: Algorithm, net: nn.Module, parts: Split, detectors: Sequence[str]) -> Evaluation:
     """Return every number of the network that ships, and the accuracy before `deploy`."""
+    if learner.own_score and extract(net, parts.val.subset(torch.arange(1))).own is None:
+        raise InputError(
+            f"{learner.name} says own_score = True, and its network returns no own score: let it return "
+            "Outputs(features, logits, own), or leave own_score out"
+        )
     result = evaluate(net, parts, detectors)
     result.metrics["val_accuracy_before_deploy"] = accuracy_before(learner, net, parts, result)
     return result

@@ -9,6 +9,7 @@ import numpy as np
 from madod.algorithms.base import ALGORITHMS, BaseConfig, refuse_unknown
 from madod.benchmark.record import RunSpec, lasting
 from madod.benchmark.spans import resolved
+from madod.errors import InputError
 from madod.kinds import hints, taken
 from madod.search import LogUniform, Uniform, draw, ranges
 
@@ -34,6 +35,7 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     pretrained networks. One that the plan writes stays where it is.
     """
     config = ALGORITHMS[algorithm].Config
+    refuse_shared(algorithm, config)
     said = {name: resolved(algorithm, config, name, value, index) for name, value in given.items()}
     fixed = {name: taken(name, hints(config)[name], value) for name, value in said.items()}
     rng = np.random.default_rng([index, *algorithm.encode()])
@@ -41,6 +43,16 @@ def settings(algorithm: str, index: int, given: Mapping[str, Any], *, pretrained
     if index and not pretrained:
         drawn |= {name: moved(config, name, drawn[name]) for name in config.scratch}
     return asdict(replace(config(**drawn), **fixed))
+
+
+def refuse_shared(algorithm: str, config: type[BaseConfig]) -> None:
+    """Refuse a hyper-parameter that is called as something that every run has: a plan could not tell them apart."""
+    taken_by_runs = {field.name for field in fields(RunSpec)}
+    if shared := [field.name for field in fields(config) if field.name in taken_by_runs]:
+        raise InputError(
+            f"{algorithm} has a hyper-parameter {shared[0]!r}, which every run has for something else: call the field "
+            "of its Config by another name"
+        )
 
 
 def moved(config: type[Any], name: str, value: Any) -> Any:

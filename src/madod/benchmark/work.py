@@ -20,7 +20,7 @@ from madod.benchmark.run import run
 from madod.benchmark.stage import opened
 from madod.benchmark.state import FAILURE, facts_of, fail, finished
 from madod.detectors.base import DETECTORS
-from madod.errors import InputError, is_out_of_memory
+from madod.errors import InputError, is_out_of_memory, outside
 from madod.models.pretrained import pretrained
 from madod.models.weights import Weights
 
@@ -118,7 +118,7 @@ def reason_of(error: Exception) -> str:
     if is_out_of_memory(error):
         return "there was not enough memory: use fewer workers, smaller images or a smaller batch"
     said = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {said[0]} ({LOG} in its folder has the rest)"
+    return f"{outside(error) or f'{type(error).__name__}: {said[0]}'} ({LOG} in its folder has the rest)"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from madod import __version__
 from madod.cli.escaped import escaped
 from madod.cli.streams import open_streams, silence
-from madod.errors import InputError, is_out_of_memory, nearest
+from madod.errors import InputError, is_out_of_memory, nearest, outside
 
 VERBS = {
     "demo": "the whole story on embedded data, in about two minutes, ending in a page to look at",
@@ -90,10 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         return refuse(system_sentence(error, next(iter(words), "")))
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        return refuse(memory_sentence(next(iter(words), "")))
+    except Exception as error:
+        if is_out_of_memory(error):
+            return refuse(memory_sentence(next(iter(words), "")))
+        if where := outside(error):
+            return refuse(where)
+        raise
 
 
 def ignore(warning: str) -> None:

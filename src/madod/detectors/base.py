@@ -40,6 +40,10 @@ class Detector(ABC):
     needs_own: ClassVar[bool] = False
     """Whether it is nothing but the method's own score, which most methods have not."""
 
+    def __init__(self) -> None:
+        """Need nothing: whatever a detector is made with has a default."""
+        super().__init__()
+
     def fit(self, fit: Fit) -> Self:
         """Learn from source outputs; a detector without anything to learn returns itself."""
         return self

@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -93,7 +94,8 @@ def _scored_on(device: torch.device, name: str, stored: Stored) -> tuple[Detecto
 def _scored(name: str, stored: Stored) -> tuple[Detector, dict[str, Tensor]]:
     """Return a fitted detector, and its scores of every part but the source."""
     detector = _fitted(name, stored)
-    return detector, {part: detector.score(found) for part, found in stored.outputs.items() if part != "source"}
+    with _untouched(name, "score", stored):
+        return detector, {part: detector.score(found) for part, found in stored.outputs.items() if part != "source"}
 
 
 def fit_of(stored: Stored) -> Fit:
@@ -106,7 +108,8 @@ def _fitted(name: str, stored: Stored) -> Detector:
     """Return a detector, fitted; refuse one that is not handed back, or that a saved model would forget."""
     blank = DETECTORS[name]()
     before = set(vars(blank))
-    detector: object = blank.fit(fit_of(stored))
+    with _untouched(name, "fit", stored):
+        detector: object = blank.fit(fit_of(stored))
     if not isinstance(detector, Detector):
         raise InputError(f"fit of the detector {name!r} returns {type(detector).__name__}: let it return self")
     if lost := sorted(set(vars(detector)) - before - set(detector.state())):
@@ -115,6 +118,25 @@ def _fitted(name: str, stored: Stored) -> Detector:
             "tensors whose names end in an underscore"
         )
     return detector
+
+
+@contextmanager
+def _untouched(name: str, method: str, stored: Stored) -> Iterator[None]:
+    """Refuse a method of a detector that changes what it is given in place: all others are measured from the same."""
+    before = _versions(stored)
+    yield
+    if _versions(stored) != before:
+        raise InputError(
+            f"{method} of the detector {name!r} changes the outputs that it is given in place, which other detectors "
+            "and the record need as they are: let it work on a copy, such as outputs.logits.clone()"
+        )
+
+
+def _versions(stored: Stored) -> list[int]:
+    """Return how often each tensor was changed in place; those of torch.inference_mode do not count it."""
+    given = [value for outputs in stored.outputs.values() for value in outputs if value is not None]
+    given += [*stored.y.values(), stored.weight, stored.bias]
+    return [value._version for value in given if not value.is_inference()]
 
 
 def _refuse_unusable(name: str, scores: object, outputs: Outputs) -> None:

@@ -40,6 +40,11 @@ def extract(net: nn.Module, pool: Pool) -> Outputs:
     rows = torch.arange(len(pool), device=pool.device)
     with torch.compiler.set_stance("force_eager"):  # compiling for these batches would cost more than it saves
         parts = [net(pool.take(chunk)) for chunk in rows.split(BATCH)]
+    if not isinstance(parts[0], Outputs):
+        raise InputError(
+            f"the network returns {type(parts[0]).__name__}: let its forward return Outputs(features, logits), which "
+            "madod.models.classifier has"
+        )
     features, logits = (torch.cat([part[i] for part in parts]).float().cpu() for i in (0, 1))
     own = torch.cat([part.own for part in parts]).float().cpu() if parts[0].own is not None else None
     return Outputs(features, logits, own)

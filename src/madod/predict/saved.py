@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from madod.algorithms.base import ALGORITHMS
 from madod.data.augment import NONE
 from madod.detectors.base import DETECTORS, Detector
-from madod.errors import InputError, is_out_of_memory
+from madod.errors import InputError, first_few, is_out_of_memory
 from madod.models.backbones import build
 from madod.models.classifier import Setting, no_translate
 from madod.predict.card import AGAIN, FACTS, GALLERY, NEW, WEIGHTS, Card, damaged, latest, read_card, sealed, write_card
@@ -118,10 +118,25 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
                 f"this model has the {registry.kind} {name!r}, which is not madod's own: import the module that "
                 f"registers it first, or name it in {PLUGINS}"
             )
-    channels, height, width = card.shape
-    make_net = partial(build, card.backbone, channels=channels, classes=len(card.classes), seed=0, norm=card.norm)
-    net = ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), no_translate, NONE, 0)).eval()
+    net = _shell(card).eval()
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
-    examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
+    examine(net, detector, [np.zeros(card.shape, dtype=np.uint8)])  # what cannot score is no model
     return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors[HELD])
+
+
+def _shell(card: Card) -> nn.Module:
+    """Return an untrained network of the shape that a card's method ships."""
+    classes, channels = len(card.classes), card.shape[0]
+    make_net = partial(build, card.backbone, channels=channels, classes=classes, seed=0, norm=card.norm)
+    return ALGORITHMS[card.algorithm].shell(Setting(make_net, len(card.domains), no_translate, NONE, 0))
+
+
+def refuse_unloadable(card: Card, net: nn.Module) -> None:
+    """Refuse a network whose weights do not fit into what its method builds for a saved model."""
+    ships, built = ({name: value.shape for name, value in each.state_dict().items()} for each in (net, _shell(card)))
+    if apart := sorted(name for name in {*ships, *built} if ships.get(name) != built.get(name)):
+        raise InputError(
+            f"what deploy of {card.algorithm} returns is not the network that its shell builds, into which a saved "
+            f"model is loaded (apart are {first_few(apart, 3)}): let shell build what deploy returns"
+        )
