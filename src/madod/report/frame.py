@@ -15,6 +15,7 @@ from madod.benchmark.select import Asked, asked, picked
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
 from madod.report.known import refuse_unknown
+from madod.report.order import ALONE
 from madod.report.planned import with_asked
 from madod.report.variants import named
 
@@ -71,8 +72,8 @@ def _picked(runs: Path, agenda: Agenda) -> tuple[list[Record], list[str]]:
 
 
 def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of runs that were tested in an unseen domain without any unknown class: their detector is ""."""
-    return frame[frame["detector"].isna() & frame["test_domain"].notna()].assign(detector="")
+    """Return the rows of runs that were tested in an unseen domain without any unknown class, under `ALONE`."""
+    return frame[frame["detector"].isna() & frame["test_domain"].notna()].assign(detector=ALONE)
 
 
 def record_files(runs: Path) -> Iterator[Path]:
