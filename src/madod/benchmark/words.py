@@ -11,7 +11,7 @@ from madod.benchmark.form import filled
 from madod.benchmark.plan import DatasetPlan, Exceptions, Plan, together
 from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
-from madod.benchmark.toml import Keys, Toml
+from madod.benchmark.toml import Keys, Toml, dotted
 from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
@@ -105,7 +105,7 @@ def _refuse_namesakes(plan: Plan, toml: Toml) -> None:
 def _check_numbers(plan: Plan, toml: Toml) -> None:
     for keys, number, least in _numbers(plan):
         if number is not None and number < least:
-            raise toml.refusal(keys, f"{keys[-1]} cannot be {number}: give {least} or more", number)
+            raise toml.refusal(keys, f"{dotted(keys)} cannot be {number}: give {least} or more", number)
     if plan.draws > MOST_DRAWS:
         raise toml.refusal(("draws",), f"draws cannot be {plan.draws}: give {MOST_DRAWS:,} or fewer", plan.draws)
     for key, seeds in (("split_seed", (plan.split_seed,)), ("seeds", plan.seeds)):
