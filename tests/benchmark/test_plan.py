@@ -77,6 +77,7 @@ WRONG = {
     'unknown = ["4"]|unknown = [["4", "4"]]': (10, "unknown has '4' 2 times", "once is enough"),
     'unknown = ["4"]|unknown = [["4", "7"], ["7", "4"]]': (10, "unknown has '4+7' 2 times", "once is enough"),
     'unknown = ["4"]|unknown = []': (10, "there is no unknown class", '"rotate"'),
+    f'name = "digits"|name = "{"a" * 300}"': (8, "the folder aaa", "... cannot be looked for (", "check the name"),
     'name = "digits"|name = ""': (8, "the name is empty", "give one"),
     'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
     "seeds = [0, 1]|draws = 0": (4, "draws cannot be 0", "1 or more"),
