@@ -116,6 +116,8 @@ def status(arguments: Sequence[str]) -> int:
         )
         return 0
     sys.stdout.write(f"{seen.in_words()}\n")
+    if not how.runs.exists():
+        sys.stdout.write(f"nothing is there yet: there is no folder {how.runs}, which madod bench run makes\n")
     for folder in seen.of("running"):
         beat = seen.states[folder].beat
         if beat is not None:
