@@ -333,6 +333,15 @@ hparams.madod.lr = 0.25
 """
 
 
+def test_settings_of_methods_that_a_plan_does_not_compare_are_named_in_one_line(tmp_path, caplog):
+    more = "lengths = { irm = 3, madod = 9 }\n[[datasets.exceptions]]\nlengths.mixup = 3\nhparams.erm.lr = 1"
+    file = written(tmp_path, MINI.replace("steps = 60", more) + "\n[hparams.coral]\nlr = 0.1\n")
+    assert len(expand(file, None)[1]) == 4
+    (said,) = (line.getMessage() for line in caplog.records)
+    assert said.startswith(f"{file} has settings of methods that it does not compare, so that nothing comes of them: ")
+    assert ": coral (line 24), irm (line 11), mixup (line 13); add the methods to algorithms, or" in said
+
+
 def test_cells_may_be_exceptions_and_the_last_that_holds_has_the_last_word(tmp_path):
     text = MINI.replace('["neon"]', '["neon", "ink"]').replace('unknown = ["4"]', 'unknown = ["4", ["4", "5"]]')
     text = text.replace("steps = 60", "steps = 60\nlengths.madod = 7\nhparams.madod.shots = 3\n" + EXCEPTIONS)
