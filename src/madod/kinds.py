@@ -23,7 +23,13 @@ class Misfit(ValueError):  # noqa: N818  # caught where its field is known
 
 
 def taken(name: str, hint: Any, value: Any) -> Any:
-    """Return a value as the field of this name wants it, lists as tuples and whole numbers as floats, or refuse it."""
+    """Return a value as the field of this name wants it, lists as tuples and whole numbers as floats, or refuse it.
+
+    Of a table it is the key with a wrong value that is refused.
+    """
+    inner = inside(hint)
+    if inner is not None and isinstance(value, dict):
+        return {key: taken(f"{name}.{key}", inner, item) for key, item in value.items()}
     try:
         return _as(hint, value)
     except Misfit:
@@ -36,20 +42,20 @@ def filled(form: type[F], **given: Any) -> F:
 
 
 def _as(hint: Any, value: Any) -> Any:
-    origin, inside = get_origin(hint), get_args(hint)
+    origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        for one in inside:
+        for one in parts:
             try:
                 return _as(one, value)
             except Misfit:
                 continue
         raise Misfit(value)
     if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_as(inside[0], item) for item in value)
-    if origin is Literal and value in inside:
+        return tuple(_as(parts[0], item) for item in value)
+    if origin is Literal and value in parts:
         return value
-    if origin is not None and _is_mapping(origin) and isinstance(value, dict):
-        return {key: _as(inside[1], item) for key, item in value.items()}
+    if inside(hint) is not None and isinstance(value, dict):
+        return {key: _as(inside(hint), item) for key, item in value.items()}
     if hint is Any or type(value) is hint:
         return value
     if hint is str and isinstance(value, str):  # numpy's texts, and those of enumerations
@@ -61,22 +67,24 @@ def _as(hint: Any, value: Any) -> Any:
     raise Misfit(value)
 
 
-def _is_mapping(origin: Any) -> bool:
-    return isinstance(origin, type) and issubclass(origin, Mapping)
+def inside(hint: Any) -> Any | None:
+    """Return what the values of a table have to be; nothing where a field is no table."""
+    origin = get_origin(hint)
+    return get_args(hint)[1] if isinstance(origin, type) and issubclass(origin, Mapping) else None
 
 
 def kind(hint: Any) -> str:
     """Say what a field wants."""
-    origin, inside = get_origin(hint), get_args(hint)
+    origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
-        return " or ".join(kind(one) for one in inside if one is not type(None))
+        return " or ".join(kind(one) for one in parts if one is not type(None))
     if origin is tuple:
-        return f"a list of {PLURAL.get(inside[0], 'texts or lists of texts')}"
-    if origin is not None and _is_mapping(origin) and inside[1] in PLURAL:
-        return f"a table of {PLURAL[inside[1]]}"
+        return f"a list of {PLURAL.get(parts[0], 'texts or lists of texts')}"
+    if inside(hint) in PLURAL:
+        return f"a table of {PLURAL[inside(hint)]}"
     if origin is Literal:
-        return "one of " + ", ".join(map(str, inside))
-    return KINDS.get(hint, "a table")
+        return "one of " + ", ".join(map(str, parts))
+    return KINDS.get(hint, "a table of keys and values")
 
 
 def _near(hint: Any, value: Any) -> str:

@@ -7,12 +7,15 @@ from madod.benchmark.agenda import Agenda, Cell, Entry
 
 CELL = Cell("digits", "neon", ("4",))
 DETECTORS = ("msp", "energy")
+SPEC = {"dataset": "digits", "test_domain": "neon", "ood_classes": ["4"], "algorithm": "erm", "seed": 0}
+FACTS = {"spec": SPEC, "metrics": {"val_accuracy": 0.5}, "thresholds": dict.fromkeys(DETECTORS, 0.0), "seconds": {}}
+"""The least that is a record."""
 
 
 def record(runs: Path, folder: str, *, val: float, accuracy: float, aurocs: tuple[float, ...], seconds: float) -> None:
     measures = {name: {"auroc": value} for name, value in zip(DETECTORS, aurocs, strict=True)}
     metrics = {"val_accuracy": val, "accuracy": accuracy, **measures}
-    facts = {"spec": {}, "metrics": metrics, "thresholds": dict.fromkeys(DETECTORS, 0.0), "seconds": {"all": seconds}}
+    facts = FACTS | {"metrics": metrics, "seconds": {"all": seconds}}
     (runs / folder).mkdir(parents=True)
     (runs / folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
 

@@ -221,6 +221,17 @@ def test_runs_that_are_a_file_are_refused_by_every_verb_and_none_says_to_delete_
     assert capsys.readouterr().err == f"madod: {plan} is a file: name a folder to write into\n"
 
 
+def test_the_status_of_runs_that_nobody_began_says_that_nothing_is_there(tmp_path, capsys):
+    runs = tmp_path / "runs"
+    said = f"\nnothing is there yet: there is no folder {runs}, which madod bench run makes\n"
+    for there in (False, True):
+        assert main(["bench", "status", str(written(tmp_path)), "--runs", str(runs)]) == 0
+        seen = capsys.readouterr().out
+        assert seen.startswith("0 done, 0 running, 0 failed, 4 left\n")
+        assert seen.endswith(said) != there
+        runs.mkdir(exist_ok=True)
+
+
 def test_tables_of_runs_that_all_failed_say_where_the_reasons_are(tmp_path, capsys):
     assert main(["bench", "table", str(written(tmp_path)), "--runs", str(tmp_path / "runs")]) == 2
     assert "is finished: madod bench status says how they stand, madod bench run carries" in capsys.readouterr().err

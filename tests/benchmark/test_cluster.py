@@ -21,11 +21,12 @@ from madod.benchmark.work import perform
 from madod.cli.main import main
 from madod.errors import InputError
 from madod.registry import PLUGINS
+from tests.benchmark.drawn import FACTS
 from tests.benchmark.plans import MINI, written
 from tests.test_registry import PLUGIN
 
 SHORT = MINI.replace("steps = 60", "steps = 3").replace("seeds = [0, 1]", "seeds = [0]")
-RECORD = '{"spec": {}, "metrics": {}, "thresholds": {"msp": 0, "energy": 0}, "seconds": {}}'
+RECORD = json.dumps(FACTS)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 
 from madod.benchmark.estimate import Estimate
 from madod.benchmark.jobs import Job, expand
+from tests.benchmark.drawn import FACTS
 from tests.benchmark.plans import written
 
 PLAN = """
@@ -22,7 +23,7 @@ unknown = ["4"]
 def finish(runs: Path, job: Job, **seconds: float) -> None:
     (runs / job.folder).mkdir(parents=True)
     (runs / job.folder / "record.json").write_text(
-        json.dumps({"spec": {}, "metrics": {}, "thresholds": {}, "seconds": seconds}), encoding="utf-8"
+        json.dumps(FACTS | {"thresholds": {}, "seconds": seconds}), encoding="utf-8"
     )
 
 

@@ -39,8 +39,11 @@ WRONG = {
     "steps = 60|steps = 0": (11, "steps cannot be 0", "1 or more"),
     "steps = 60|steps = 6.5": (11, "steps cannot be 6.5", "a whole number"),
     "steps = 60|lengths = { emr = 6 }": (11, "no algorithm 'emr'", "did you mean 'erm'?"),
-    "steps = 60|lengths = { erm = 0 }": (11, "erm cannot be 0", "1 or more"),
-    "steps = 60|lengths = { erm = 0.5 }": (11, "lengths cannot be {'erm': 0.5}", "a table of whole numbers"),
+    "steps = 60|lengths = { erm = 0 }": (11, ": lengths.erm cannot be 0", "1 or more"),
+    "steps = 60|lengths = { erm = 0.5 }": (11, ": lengths.erm cannot be 0.5", "has to be a whole number"),
+    "steps = 60|lengths = 5": (11, ": lengths cannot be 5", "has to be a table of whole numbers"),
+    "batch = 8|batch = 8\n[datasets.hparams]\nerm = 5": (21, ": hparams.erm cannot be 5", "has to be a table of keys"),
+    "[hparams.erm]\nbatch = 8|[hparams]\nerm = 5": (19, ": hparams.erm cannot be 5", "has to be a table of keys"),
     "steps = 60|step = 60": (11, "no key 'step'", "did you mean 'steps'?"),
     'steps = 60|backbone = "resnet5"': (11, "no backbone 'resnet5'", "did you mean 'resnet50'?"),
     "steps = 60|size = 64": (11, "digits has one size only", "leave size out"),
@@ -58,7 +61,7 @@ WRONG = {
     'steps = 60|[[datasets.exceptions]]\ntest_domains = ["ink"]\nlengths.erm = 9': (12, "tested in 'ink'", "have neon"),
     'steps = 60|[[datasets.exceptions]]\nlengths.erm = 9\nunknown = ["5"]': (13, "'5' is unknown in no run", "are 4"),
     'steps = 60|[[datasets.exceptions]]\ntest_domains = ["neon"]': (11, "change nothing", "add hparams.ALGORITHM"),
-    "steps = 60|[[datasets.exceptions]]\nlengths.erm = 0": (12, "erm cannot be 0", "1 or more"),
+    "steps = 60|[[datasets.exceptions]]\nlengths.erm = 0": (12, ": lengths.erm cannot be 0", "1 or more"),
     "steps = 60|[[datasets.exceptions]]\nlengths.emr = 9": (12, "no algorithm 'emr'", "did you mean 'erm'?"),
     "steps = 60|[[datasets.exceptions]]\nhparams.madod.lrr = 1": (12, "no hyper-parameter 'lrr'", "did you mean 'lr'?"),
     "steps = 60|[[datasets.exceptions]]\nsteps = 9": (12, "no key 'steps'", "there are: test_domains, unknown"),
@@ -75,6 +78,7 @@ WRONG = {
     'unknown = ["4"]|unknown = [["4", "4"]]': (10, "unknown has '4' 2 times", "once is enough"),
     'unknown = ["4"]|unknown = [["4", "7"], ["7", "4"]]': (10, "unknown has '4+7' 2 times", "once is enough"),
     'unknown = ["4"]|unknown = []': (10, "there is no unknown class", '"rotate"'),
+    f'name = "digits"|name = "{"a" * 300}"': (8, "the folder aaa", "... cannot be looked for (", "check the name"),
     'name = "digits"|name = ""': (8, "the name is empty", "give one"),
     'name = "CE only"|name = " "': (14, "the name is empty", "give one"),
     "seeds = [0, 1]|draws = 0": (4, "draws cannot be 0", "1 or more"),
@@ -328,6 +332,15 @@ unknown = [["5", "4"]]
 lengths.erm = 20
 hparams.madod.lr = 0.25
 """
+
+
+def test_settings_of_methods_that_a_plan_does_not_compare_are_named_in_one_line(tmp_path, caplog):
+    more = "lengths = { irm = 3, madod = 9 }\n[[datasets.exceptions]]\nlengths.mixup = 3\nhparams.erm.lr = 1"
+    file = written(tmp_path, MINI.replace("steps = 60", more) + "\n[hparams.coral]\nlr = 0.1\n")
+    assert len(expand(file, None)[1]) == 4
+    (said,) = (line.getMessage() for line in caplog.records)
+    assert said.startswith(f"{file} has settings of methods that it does not compare, so that nothing comes of them: ")
+    assert ": coral (line 24), irm (line 11), mixup (line 13); add the methods to algorithms, or" in said
 
 
 def test_cells_may_be_exceptions_and_the_last_that_holds_has_the_last_word(tmp_path):

@@ -95,6 +95,11 @@ def test_the_columns_of_picks_stay_in_line_behind_names_with_wide_letters(tmp_pa
     assert head.index("rule") == second.index("leave_one") == first.index("training_domain") + len("昼の写真")
 
 
+def test_a_pick_where_no_class_is_unknown_says_so(tmp_path):
+    found = picks(agenda_of_three(tmp_path), tmp_path)
+    assert "neon, none unknown  " in picks_table([found[0]._replace(cell=CELL._replace(unknown=()))], "oracle")
+
+
 def test_selection_inside_the_sources_from_plan_to_pick(tmp_path, capsys):
     text = MINI[: MINI.index("[[variants]]")].replace("steps = 60", "steps = 2").replace("[0, 1]", "[0]")
     plan = written(tmp_path, 'selection = "leave_one_domain_out"\n' + text)

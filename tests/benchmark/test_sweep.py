@@ -36,6 +36,7 @@ from madod.errors import InputError
 from madod.evaluation.metrics import detection
 from madod.report.folders import seen
 from madod.training import CHECKPOINT
+from tests.benchmark.drawn import FACTS
 from tests.benchmark.plans import MINI, written
 
 DETECTORS = ("msp", "energy")
@@ -48,8 +49,7 @@ def jobs_of(folder: Path, text: str = SHORT) -> list[Job]:
 
 def record(folder: Path, detectors: tuple[str, ...] = DETECTORS, seconds: float = 2.0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    facts = {"spec": {}, "metrics": {}, "seconds": {"training": seconds}}
-    facts["thresholds"] = dict.fromkeys(detectors, 0.0)
+    facts = FACTS | {"seconds": {"training": seconds}, "thresholds": dict.fromkeys(detectors, 0.0)}
     (folder / "record.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
@@ -132,7 +132,7 @@ def test_a_run_that_lacks_detectors_alone_is_told_from_one_that_is_to_be_trained
     "text",
     [
         "", "[]", "{}", '{"spec": {}, "metrics": {}, "thresholds": 3, "seconds": {}}',
-        '{"spec": {}, "metrics": {}, "thresholds": {"msp": 0, "energy": 0}, "seconds": {"training": "long"}}',
+        json.dumps(FACTS | {"seconds": {"training": "long"}}),
     ],
 )  # fmt: skip
 def test_a_broken_record_is_a_failure_of_its_run_alone(tmp_path, monkeypatch, text):

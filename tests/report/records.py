@@ -72,7 +72,7 @@ def planned(named: Iterable[tuple[str, str]], detectors: tuple[str, ...] = ()) -
     entries = []
     for folder, variant in named:
         dataset, _, domain, unknown, seed = folder.split("-")
-        entries.append(Entry(variant, Cell(dataset, domain, (unknown,)), 0, int(seed), folder))
+        entries.append(Entry(variant, Cell(dataset, domain, (unknown,) if unknown else ()), 0, int(seed), folder))
     return Agenda("planned", "", "training_domain", detectors, tuple(entries))
 
 

@@ -80,7 +80,7 @@ def test_accuracy_and_detectors_beyond_the_three_are_compared_too_or_named_as_le
 
 def test_runs_without_unknowns_are_compared_by_accuracy(tmp_path):
     for method, high in (("madod", 0.8), ("erm", 0.7)):
-        write(tmp_path / method, record("pacs", method, "photo", "", 0, {"accuracy": high}))
+        write(tmp_path / method, record("pacs", method, "photo", "", 0, {"accuracy": high, "val_accuracy": 0.9}))
     (row,) = comparisons(load_records(tmp_path)).rows
     assert (row.names, row.items[:2]) == (("PACS", "ERM", "accuracy", "any"), ("1", "+10.0"))
 

@@ -1,5 +1,6 @@
 import csv
 import io
+import shutil
 import time
 from pathlib import Path
 
@@ -289,5 +290,42 @@ def test_runs_without_unknowns_show_their_accuracy(tmp_path):
         write(tmp_path / domain, found)
     frame = load_records(tmp_path)
     last = render(frame, form="csv", paper=False).splitlines()[-1]
-    assert last.startswith("All unseen domains together,ERM,,PACS,accuracy,80.0,10.0,2,2,")
-    assert '["PACS","sketch","",0,"ERM","",0.7,0.97,null' in report_page(frame)
+    assert last.startswith("All unseen domains together,ERM,accuracy alone,PACS,accuracy,80.0,10.0,2,2,")
+    assert '["PACS","sketch","",0,"ERM","accuracy alone",0.7,0.97,null' in report_page(frame)
+
+
+def test_runs_with_and_without_unknowns_are_counted_apart(tmp_path, rng):
+    """As of a plan that asks for both on one dataset (unknown = [[], "dog"]) and for unknowns alone on another."""
+    folders = {}
+    for dataset, domain, unknown in (("pacs", "photo", ()), ("pacs", "photo", ("dog",)), ("vlcs", "SUN09", ("dog",))):
+        for method in ("erm", "madod"):
+            found = measures(rng, 0.7, ("msp", "energy") if unknown else ())
+            facts = record(dataset, method, domain, "", 0, found)
+            facts["spec"]["ood_classes"] = [*unknown]
+            name = f"{dataset}-{method}-{domain}-{'+'.join(unknown)}-0"
+            write(tmp_path / name, facts)
+            folders[name] = method
+    both = load_records(tmp_path, planned(folders.items(), ("msp", "energy")))
+    table = summary(both)
+    counts = {row.names: row.items[:: len(table.columns) // 2] for row in table.rows}
+    assert counts["ERM", "MSP"] == counts["MADOD", "Energy"] == ("1", "1")
+    assert counts["ERM", "accuracy alone"] == ("1", MISSING)
+    assert not any(not detector for method, detector in counts if method != "guessing")
+    marks = {row.names: row.items[3].mark for row in table.rows if isinstance(row.items[3], Entry)}
+    assert "best" in {marks["ERM", "MSP"], marks["MADOD", "MSP"]}
+    assert not marks["ERM", "accuracy alone"]
+    assert render(both).split("VLCS")[1].count("accuracy alone") == 0
+
+    shutil.rmtree(tmp_path / "pacs-erm-photo-dog-0")
+    shutil.rmtree(tmp_path / "vlcs-erm-SUN09-dog-0")
+    for name in ("pacs-madod-photo-dog-0", "pacs-madod-photo--0", "vlcs-madod-SUN09-dog-0"):
+        shutil.rmtree(tmp_path / name)
+    table = summary(load_records(tmp_path, planned(folders.items(), ("msp", "energy"))))
+    counts = {row.names: row.items[0] for row in table.rows}
+    assert counts == {
+        ("ERM", "MSP"): "0 of 1",
+        ("ERM", "Energy"): "0 of 1",
+        ("ERM", "accuracy alone"): "1",
+        ("MADOD", ""): "0 of 1",
+        ("MADOD", "accuracy alone"): "0 of 1",
+    }

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 from filelock import FileLock
 
 from madod.errors import InputError
+from madod.kinds import filled
 from madod.storage import ordinary, write_json
 
 SWEEPS = "sweeps"
@@ -94,8 +94,8 @@ def agendas(runs: Path) -> list[Agenda]:
 def _read(file: Path) -> Agenda | None:
     try:
         facts = json.loads(ordinary(file).read_text(encoding="utf-8"))
-        entries = tuple(Entry(**entry | {"cell": _cell(entry["cell"])}) for entry in facts.pop("entries"))
-        return Agenda(**facts | {"entries": entries, "detectors": tuple(facts["detectors"])})
+        entries = [filled(Entry, **entry | {"cell": _cell(*entry["cell"])}) for entry in facts.pop("entries")]
+        return filled(Agenda, **facts, entries=entries)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -114,6 +114,5 @@ def _file(runs: Path, plan: str) -> Path:
     return runs / SWEEPS / f"{plan}.json"
 
 
-def _cell(facts: Sequence[object]) -> Cell:
-    dataset, test_domain, unknown = facts
-    return Cell(str(dataset), str(test_domain), tuple(unknown))  # type: ignore[arg-type]  # a list of names
+def _cell(dataset: object, test_domain: object, unknown: object) -> Cell:
+    return filled(Cell, dataset=dataset, test_domain=test_domain, unknown=unknown)

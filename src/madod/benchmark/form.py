@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar, get_args, get_origin
 
-from madod.benchmark.toml import Keys, Toml
+from madod.benchmark.toml import Keys, Toml, dotted
 from madod.errors import nearest
-from madod.kinds import hints, taken
+from madod.kinds import hints, inside, taken
 
 F = TypeVar("F")
 
@@ -31,8 +31,11 @@ def _field(hint: Any, value: Any, toml: Toml, keys: Keys) -> Any:
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             raise toml.refusal(keys, f"{keys[-1]} has to be a list of tables: write [[{keys[-1]}]]")
         return tuple(filled(inner, item, toml, (*keys, k)) for k, item in enumerate(value))
+    values = inside(hint)
+    if values is not None and isinstance(value, dict):
+        return {key: _field(values, item, toml, (*keys, key)) for key, item in value.items()}
     with toml.at(keys):
-        return taken(str(keys[-1]), hint, value)
+        return taken(dotted(keys), hint, value)
 
 
 def _tables(hint: Any) -> type[Any] | None:

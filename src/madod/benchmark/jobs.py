@@ -159,8 +159,8 @@ def _refuse_few(names: Names, entry: Entry, spec: RunSpec) -> None:
         inner = f" and, for selection, {spec.ood_classes[0]}" if entry.fold else ""
         instead = "take another selection" if entry.fold else f"leave {spec.algorithm} out"
         raise InputError(
-            f"hiding {first_few(entry.cell.unknown, 3)}{inner} leaves {len(left)} of {len(names.units)} classes known, "
-            f"and {spec.algorithm} needs {least}: hide fewer, add a class, or {instead}"
+            f"hiding {first_few(entry.cell.unknown, 3) or 'nothing'}{inner} leaves {len(left)} of {len(names.units)} "
+            f"classes known, and {spec.algorithm} needs {least}: hide fewer, add a class, or {instead}"
         )
 
 

@@ -5,11 +5,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from madod.errors import InputError
-from madod.storage import EndlessError, ordinary, read_json, write_json
+from madod.kinds import hints, taken
+from madod.storage import ordinary, read_json, write_json
 
 RECORD, HISTORY, GRID = "record.json", "history.jsonl", "generator.png"
 OUTPUTS, VERDICTS = "outputs.safetensors", "verdicts.safetensors"
@@ -130,12 +132,40 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not (folder / RECORD).exists():
         raise InputError(f"there is no finished run in {folder}: it has no {RECORD}")
     facts = read_json(folder / RECORD, *NO_RECORD)
+    try:
+        _check(facts)
+    except InputError as error:
+        raise no_record(folder, str(error)) from error
+    return cast("dict[str, Any]", facts)
+
+
+def _check(facts: Any) -> None:
+    """Refuse what lacks something that tables, selection or a sweep rely on; what is younger or older may differ."""
     for part in ("spec", "metrics", "thresholds", "seconds"):
         if not isinstance(facts, dict) or not isinstance(facts.get(part), dict):
-            raise no_record(folder, f"no {part!r}")
-    if not all(isinstance(value, int | float) for value in facts["seconds"].values()):
-        raise no_record(folder, "its seconds are no numbers")
-    return facts
+            raise InputError(f"no {part!r}")
+    for name in ("dataset", "test_domain", "ood_classes", "algorithm", "seed"):
+        if name not in facts["spec"]:
+            raise InputError(f"no {name!r}")
+    for form, there in ((RunSpec, facts["spec"]), (RunRecord, facts)):
+        for name, hint in hints(form).items():
+            if name in there and hint is not RunSpec:
+                taken(name, hint, there[name])
+    for name, seconds in facts["seconds"].items():
+        if not isfinite(seconds):
+            raise InputError(f"seconds.{name} is {seconds}, no time")
+    for name, found in facts["metrics"].items():
+        for key, value in found.items() if isinstance(found, dict) else [("", found)]:
+            _check_fraction(f"{name}.{key}" if key else name, value)
+        if isinstance(found, dict) and found and "auroc" not in found:
+            raise InputError(f"{name} has no 'auroc'")
+    if "val_accuracy" not in facts["metrics"]:
+        raise InputError("no 'val_accuracy'")
+
+
+def _check_fraction(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise InputError(f"{name} is {value!r}, no fraction")
 
 
 def load_record(folder: Path) -> RunRecord:
@@ -154,9 +184,15 @@ def read_history(folder: Path) -> list[dict[str, float]]:
     if not file.exists():
         return []
     try:
-        return [json.loads(line) for line in ordinary(file).read_text(encoding="utf-8").splitlines()]
-    except (ValueError, EndlessError) as error:
+        rows = [json.loads(line) for line in ordinary(file).read_text(encoding="utf-8").splitlines()]
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number} is no object of numbers")
+            for key, value in row.items():
+                taken(f"line {number}: {key}", float, value)
+    except (ValueError, OSError, RecursionError) as error:
         raise InputError(f"{file} is not a run's history ({error}): delete it or run it again") from error
+    return rows
 
 
 def no_record(folder: Path, reason: str) -> InputError:

@@ -34,8 +34,8 @@ class Pick(NamedTuple):
 class Asked(NamedTuple):
     """What a plan compares."""
 
-    runs: Mapping[tuple[str, str, str], int]
-    """How many runs of one draw, by dataset, unseen domain and variant."""
+    runs: Mapping[tuple[str, str, str, bool], int]
+    """How many runs of one draw, by dataset, unseen domain, variant, and whether any class is unknown in them."""
     detectors: tuple[str, ...] = ()
     places: frozenset[str] = frozenset()
     """Its cells (`Cell.place`)."""
@@ -104,7 +104,7 @@ def picked(agenda: Agenda, runs: Path) -> list[tuple[str, str]]:
 def asked(agenda: Agenda) -> Asked:
     """Return what the plan compares."""
     runs = Counter(
-        (Path(entry.cell.dataset).name, entry.cell.test_domain, entry.variant)
+        (Path(entry.cell.dataset).name, entry.cell.test_domain, entry.variant, bool(entry.cell.unknown))
         for entry in agenda.entries
         if entry.fold is None and entry.draw == 0
     )

@@ -17,6 +17,11 @@ _HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]\]?")
 _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 
 
+def dotted(keys: Keys) -> str:
+    """Return what a value is called in its own table: steps, or lengths.erm."""
+    return ".".join(key for key in keys[-2:] if isinstance(key, str))
+
+
 class Span(NamedTuple):
     """A header or a key, and the lines (from 0) that belong to it."""
 

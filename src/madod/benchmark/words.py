@@ -1,5 +1,6 @@
 """The words of a plan: every name must be known, every number possible, before anything long starts."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -11,10 +12,12 @@ from madod.benchmark.form import filled
 from madod.benchmark.plan import DatasetPlan, Exceptions, Plan, together
 from madod.benchmark.record import refuse_seed
 from madod.benchmark.spans import span
-from madod.benchmark.toml import Keys, Toml
+from madod.benchmark.toml import Keys, Toml, dotted
 from madod.detectors.base import DETECTORS, refuse_scoreless
 from madod.errors import nearest
 from madod.models.backbones import check_backbone
+
+log = logging.getLogger(__name__)
 
 MOST_DRAWS = 10_000
 """A search with more would never end; every run of a plan is written out before the first begins."""
@@ -56,6 +59,23 @@ def check(plan: Plan, toml: Toml) -> None:
                 refuse_scoreless(variant.algorithm, [name])
     for k, entry in enumerate(plan.datasets):
         _check_dataset(entry, toml, k)
+    _warn_of_idle(plan, toml)
+
+
+def _warn_of_idle(plan: Plan, toml: Toml) -> None:
+    """Say which settings are of methods that are not compared; no mistake where `algorithms` is short for a while."""
+    compared = {variant.algorithm for variant in plan.compared}
+    tables: list[tuple[Keys, Mapping[str, Any]]] = [(("hparams",), plan.hparams)]
+    for k, entry in enumerate(plan.datasets):
+        for at, part in _places(entry, k):
+            tables += [((*at, "lengths"), part.lengths), ((*at, "hparams"), part.hparams)]
+    found = ((name, toml.line((*keys, name))) for keys, table in tables for name in table if name not in compared)
+    if idle := ", ".join(f"{name} (line {line})" for name, line in found):
+        log.warning(
+            "%s has settings of methods that it does not compare, so that nothing comes of them: %s; add the methods "
+            "to algorithms, or leave the settings out",
+            toml.file, idle,
+        )  # fmt: skip
 
 
 def _check_dataset(entry: DatasetPlan, toml: Toml, place: int) -> None:
@@ -105,7 +125,7 @@ def _refuse_namesakes(plan: Plan, toml: Toml) -> None:
 def _check_numbers(plan: Plan, toml: Toml) -> None:
     for keys, number, least in _numbers(plan):
         if number is not None and number < least:
-            raise toml.refusal(keys, f"{keys[-1]} cannot be {number}: give {least} or more", number)
+            raise toml.refusal(keys, f"{dotted(keys)} cannot be {number}: give {least} or more", number)
     if plan.draws > MOST_DRAWS:
         raise toml.refusal(("draws",), f"draws cannot be {plan.draws}: give {MOST_DRAWS:,} or fewer", plan.draws)
     for key, seeds in (("split_seed", (plan.split_seed,)), ("seeds", plan.seeds)):

@@ -16,7 +16,7 @@ from madod.report.columns import aligned
 from madod.storage import refuse_file, write_json
 
 if TYPE_CHECKING:
-    from madod.benchmark.agenda import Agenda
+    from madod.benchmark.agenda import Agenda, Cell
     from madod.benchmark.select import Pick
 
 ABOUT_STATUS = """How the runs of a plan stand, at any time, from any terminal.
@@ -116,6 +116,8 @@ def status(arguments: Sequence[str]) -> int:
         )
         return 0
     sys.stdout.write(f"{seen.in_words()}\n")
+    if not how.runs.exists():
+        sys.stdout.write(f"nothing is there yet: there is no folder {how.runs}, which madod bench run makes\n")
     for folder in seen.of("running"):
         beat = seen.states[folder].beat
         if beat is not None:
@@ -161,7 +163,7 @@ def picks_table(found: "Sequence[Pick]", own: str) -> str:
     rows = [
         (
             pick.variant,
-            f"{pick.cell.dataset} {pick.cell.test_domain}, unknown {'+'.join(pick.cell.unknown)}",
+            f"{pick.cell.dataset} {pick.cell.test_domain}, {unknown_in(pick.cell)}",
             pick.rule + (" (leak)" if pick.leak else " (plan's)" if pick.rule == own else ""),
             f"{pick.draw} of {pick.of}",
             pick.detector or "-",
@@ -181,6 +183,11 @@ def picks_table(found: "Sequence[Pick]", own: str) -> str:
         cost = f"{count} {'run' if count == 1 else 'runs'}, {duration(sum(p.seconds for p in mine))}"
         lines.append(f"{rule}: looked at {cost}; {gap}")
     return "\n".join([*lines, TEST_NOTE]) + "\n"
+
+
+def unknown_in(cell: "Cell") -> str:
+    """Say which classes are unknown in a cell."""
+    return f"unknown {'+'.join(cell.unknown)}" if cell.unknown else "none unknown"
 
 
 def points(value: float | None) -> str:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+SHOWN = 200
+"""Letters of a folder's name that are shown where it is too long to be one."""
+
 
 @dataclass(frozen=True)
 class Opening:
@@ -41,7 +44,13 @@ def refuse_missing(folder: Path) -> None:
     """Refuse the path of a folder where nothing lies; it may be meant for the name of a dataset."""
     from madod.data.base import DATASETS
 
-    if not folder.exists():
+    try:
+        there = folder.exists()
+    except OSError as error:  # a name longer than any can be, or a folder that may not be looked into
+        name = str(folder)
+        named = name if len(name) <= SHOWN else f"{name[:SHOWN]}..."
+        raise InputError(f"the folder {named} cannot be looked for ({error.strerror}): check the name") from error
+    if not there:
         known = tuple(name for name in DATASETS if name != "folder")
         raise InputError(
             f"there is no folder {folder}, and no dataset of that name{nearest(str(folder), known)}; "

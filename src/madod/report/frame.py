@@ -10,11 +10,12 @@ import pandas as pd
 
 from madod.benchmark.agenda import FOLDS, INNER, Agenda
 from madod.benchmark.claim import LOCK
-from madod.benchmark.record import RECORD, RunSpec, lasting, no_record, read_record
+from madod.benchmark.record import RECORD, RunSpec, lasting, read_record
 from madod.benchmark.select import Asked, asked, picked
 from madod.errors import InputError
 from madod.report.declared import declared, detector_of, warn_of_unmeasured
 from madod.report.known import refuse_unknown
+from madod.report.order import ALONE
 from madod.report.planned import with_asked
 from madod.report.variants import named
 
@@ -71,8 +72,8 @@ def _picked(runs: Path, agenda: Agenda) -> tuple[list[Record], list[str]]:
 
 
 def accuracy_alone(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of runs that were tested in an unseen domain without any unknown class: their detector is ""."""
-    return frame[frame["detector"].isna() & frame["test_domain"].notna()].assign(detector="")
+    """Return the rows of runs that were tested in an unseen domain without any unknown class, under `ALONE`."""
+    return frame[frame["detector"].isna() & frame["test_domain"].notna()].assign(detector=ALONE)
 
 
 def record_files(runs: Path) -> Iterator[Path]:
@@ -88,55 +89,36 @@ def record_files(runs: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> Record:
-    """Return what tables need of one record; refuse a file that is none, by its name."""
+    """Return what tables need of one record; a detector without measures, as in a run without unknowns, is left out."""
     facts = read_record(file.parent)
-    try:
-        spec = {"precision": RunSpec.precision} | facts["spec"]  # which the first records do not name
-        metrics = facts["metrics"]
-        settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
-        settings["hparams"] = lasting(settings.get("hparams", {}))
-        return {
-            "dataset": Path(spec["dataset"]).name,
-            "algorithm": str(spec["algorithm"]),
-            "test_domain": spec["test_domain"],
-            "ood_classes": "+".join(_names(spec["ood_classes"])),
-            "seed": int(spec["seed"]),
-            **{key: _fraction(metrics, key) for key in OVERALL},
-            "detectors": {
-                name: {key: _fraction(found, key) for key in MEASURES} for name, found in metrics.items() if _is(found)
-            },
-            "thresholds": facts["thresholds"],
-            "seconds": float(sum(facts["seconds"].values())),
-            "hparams": dict(spec.get("hparams", {})),
-            "settings": settings,
-            "versions": dict(facts.get("versions", {})),
-            "translation": facts.get("translation"),
-            "memory": dict(facts.get("memory") or {}),
-            "id": file.parent.name,
-            "folder": str(file.parent),
-        }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise no_record(file.parent, reason) from error
+    spec = {"precision": RunSpec.precision} | facts["spec"]  # which the first records do not name
+    metrics = facts["metrics"]
+    settings = {key: value for key, value in spec.items() if key not in SPEC and value is not None}
+    settings["hparams"] = lasting(settings.get("hparams", {}))
+    tested = {name: found for name, found in metrics.items() if isinstance(found, dict) and found}
+    return {
+        "dataset": Path(spec["dataset"]).name,
+        "algorithm": spec["algorithm"],
+        "test_domain": spec["test_domain"],
+        "ood_classes": "+".join(spec["ood_classes"]),
+        "seed": spec["seed"],
+        **_measures(metrics, OVERALL),
+        "detectors": {name: _measures(found, MEASURES) for name, found in tested.items()},
+        "thresholds": facts["thresholds"],
+        "seconds": float(sum(facts["seconds"].values())),
+        "hparams": dict(spec.get("hparams", {})),
+        "settings": settings,
+        "versions": facts.get("versions", {}),
+        "translation": facts.get("translation"),
+        "memory": facts.get("memory", {}),
+        "id": file.parent.name,
+        "folder": str(file.parent),
+    }
 
 
-def _names(classes: str | Sequence[str]) -> Sequence[str]:
-    return [classes] if isinstance(classes, str) else classes
-
-
-def _is(found: object) -> bool:
-    """Tell a detector's measures from the other metrics of a record; those of a run without unknowns are empty."""
-    return isinstance(found, Mapping) and "auroc" in found
-
-
-def _fraction(metrics: Mapping[str, Any], key: str) -> float:
-    """Return a measure, NaN where it was not measured; refuse what is no fraction."""
-    value = metrics.get(key)
-    if value is None:
-        return float("nan")
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"{key} is {value!r}, no fraction")
-    return float(value)
+def _measures(found: Mapping[str, float], keys: Sequence[str]) -> dict[str, float]:
+    """Return measures, NaN where they were not measured."""
+    return {key: float(found.get(key, "nan")) for key in keys}
 
 
 def _same_weights(records: Iterator[Record]) -> Iterator[Record]:

@@ -7,7 +7,7 @@ import pandas as pd
 from madod.detectors import THREE
 from madod.report.declared import declared_rows
 from madod.report.frame import CELL, accuracy_alone
-from madod.report.order import standing_beside
+from madod.report.order import ALONE, standing_beside
 from madod.report.paper import METRICS
 
 KEYS = ["dataset", "domain", "method", "detector", "metric"]
@@ -18,7 +18,7 @@ def measured(frame: pd.DataFrame, *, by_domain: bool = False, detectors: Sequenc
 
     Beside every detector by itself stand "declared", the one chosen beforehand, where one was; "mean", the mean over
     the paper's three run by run; and "best", the best of the three after the fact, metric by metric, as in the paper's
-    starred rows. A run without unknowns has its accuracy, under no detector. Of many detectors some can be named; what
+    starred rows. A run without unknowns has its accuracy, under `ALONE`. Of many detectors some can be named; what
     was declared stands beside them whichever it was.
     """
     tested = pd.concat([with_rows_beside(frame.dropna(subset=["detector"])), accuracy_alone(frame)], ignore_index=True)
@@ -28,7 +28,7 @@ def measured(frame: pd.DataFrame, *, by_domain: bool = False, detectors: Sequenc
     found = found.rename(columns={"mean": "value", "sem": "error", "size": "runs"})
     found[["value", "error"]] *= 100
     found = pd.concat([found, best_of_three(found)], ignore_index=True)
-    return found[found["detector"].isin(["", *detectors, *standing_beside(detectors)])] if detectors else found
+    return found[found["detector"].isin([ALONE, *detectors, *standing_beside(detectors)])] if detectors else found
 
 
 def with_rows_beside(tested: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,8 @@ from madod.report.paper import printed
 
 BESIDE = ("declared", "mean", "best")
 """Rows that stand beside the detectors and are not ranked among them."""
+ALONE = "alone"
+"""The row of runs without unknowns, of which accuracy alone is measured."""
 
 
 def standing_beside(detectors: Collection[str]) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ def methods_in_order(names: Iterable[str]) -> list[str]:
 
 def detectors_in_order(names: Iterable[str]) -> list[str]:
     """Return the paper's three, the others by name, then the method's own score and the rows beside them."""
-    table, last = printed(), ("own", *BESIDE)
+    table, last = printed(), ("own", *BESIDE, ALONE)
     first = tuple(dict.fromkeys(table.loc[table["algorithm"] == "madod", "detector"]))
     there = set(names)
     others = sorted(there - {*first, *last})

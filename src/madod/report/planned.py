@@ -22,11 +22,11 @@ def of_dataset(frame: pd.DataFrame, dataset: str) -> pd.DataFrame:
     return with_asked(frame[frame["dataset"] == dataset], Asked(mine, detectors_asked(frame)))
 
 
-def asked_in(frame: pd.DataFrame, *, by_domain: bool = False) -> Counter[tuple[str, str, str]]:
+def asked_in(frame: pd.DataFrame, *, by_domain: bool = False) -> Counter[tuple[str, str, str, bool]]:
     """Return what was asked for, domains taken together or not; nothing where the records came without a plan."""
-    found: Counter[tuple[str, str, str]] = Counter()
-    for (dataset, domain, method), runs in frame.attrs.get(KEY, {}).items():
-        found[dataset, domain if by_domain else "", method] += runs
+    found: Counter[tuple[str, str, str, bool]] = Counter()
+    for (dataset, domain, method, hides), runs in frame.attrs.get(KEY, {}).items():
+        found[dataset, domain if by_domain else "", method, hides] += runs
     return found
 
 
@@ -36,6 +36,8 @@ def detectors_asked(frame: pd.DataFrame) -> tuple[str, ...]:
 
 
 def detectors_due(frame: pd.DataFrame, named: Sequence[str] = ()) -> dict[str, list[str]]:
-    """Return what was asked for, of those that are named if any are, for every method with runs that had unknowns."""
+    """Return what was asked for, of those that are named if any are, for every method with runs that has unknowns."""
     names = [name for name in detectors_asked(frame) if not named or name in named]
-    return dict.fromkeys(frame.loc[frame["detector"].notna(), "method"], names)
+    there = set(frame["dataset"])
+    tested = {method for dataset, _, method, hides in asked_in(frame) if hides and dataset in there}
+    return {method: names for method in dict.fromkeys(frame["method"]) if method in tested}

@@ -83,7 +83,7 @@ class Table:
 
 
 def _says(item: Item) -> bool:
-    return bool(item) if isinstance(item, str) else item.value is not None
+    return item not in ("", MISSING) if isinstance(item, str) else item.value is not None
 
 
 def marked(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -1,7 +1,7 @@
 """The paper's tables with our numbers: summary, per domain, dataset statistics."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -12,7 +12,7 @@ from madod.report import words
 from madod.report.broken import broken
 from madod.report.forms import Form, written
 from madod.report.measured import KEYS, base_rates, measured
-from madod.report.order import BESIDE, detectors_in_order, in_order, methods_in_order
+from madod.report.order import ALONE, BESIDE, detectors_in_order, in_order, methods_in_order
 from madod.report.paper import METRICS, UNKNOWN_CLASSES, caveat, lookup
 from madod.report.planned import asked_in, detectors_asked, detectors_due, of_dataset
 from madod.report.significance import REFERENCE, comparisons
@@ -117,32 +117,40 @@ def build(
     found: pd.DataFrame,
     heads: Mapping[Group, str],
     rates: Mapping[Group, Rates],
-    asked: Counter[tuple[str, str, str]],
+    asked: Counter[tuple[str, str, str, bool]],
     due: Mapping[str, Sequence[str]],
     *,
     paper: bool,
 ) -> Table:
     """Lay measured numbers out under groups of columns, one for every dataset and domain in `heads`.
 
-    `rates` are the base rates of the runs; where none had unknowns there are none, and runs are not counted. A method
-    that was `asked` for and has no run yet has a row that says so, and so has every detector that is `due` of a method.
+    `rates` are the base rates of the runs; where none had unknowns there are none, and runs are counted against a plan
+    alone. A method that was `asked` for and has no run yet has a row that says so, and so has every detector that is
+    `due` of a method.
     """
     wanted = Counter({key: runs for key, runs in asked.items() if key[:2] in heads})
     numbers = Numbers(found, paper, wanted)
-    rows = []
+    rows, counted = [], bool(rates or wanted)
     for method in methods_in_order([*found["method"], *(key[2] for key in wanted)]):
         mine = found.loc[found["method"] == method, "detector"]
-        for detector in detectors_in_order([*mine, *due.get(method, ())]) or [""]:
-            items = [item for group in heads for item in numbers.items(group, method, detector, counted=bool(rates))]
+        planned = {hides for _, _, name, hides in wanted if name == method}
+        for detector in _detectors([*mine, *due.get(method, ())], planned):
+            items = [item for group in heads for item in numbers.items(group, method, detector, counted=counted)]
             names = (words.method(method), words.detector(detector).title)
-            rows.append(Row(names, tuple(items), ranked=detector not in BESIDE))
+            aside = detector in BESIDE or (detector == ALONE and bool(rates))  # whose accuracy is of other runs
+            rows.append(Row(names, tuple(items), ranked=not aside))
     if rates:
         rows.append(
             Row(("guessing", ""), tuple(item for group in heads for item in _guessing(rates.get(group))), False)
         )
-    counted = ("runs",) if rates else ()
-    columns = tuple((head, name) for head in heads.values() for name in (*counted, *TITLES.values()))
+    columns = tuple((head, name) for head in heads.values() for name in (*["runs"][:counted], *TITLES.values()))
     return Table(title, ("method", "detector"), columns, marked(rows), tuple(_notes(numbers, heads, rates)))
+
+
+def _detectors(there: Iterable[str], planned: Collection[bool]) -> list[str]:
+    """Return a method's rows; one without a name where runs with unknowns are planned and none has begun."""
+    names = detectors_in_order([*there, *([ALONE] if False in planned else [])])
+    return names if set(names) - {ALONE} or True not in planned else ["", *names]
 
 
 def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group, Rates]) -> Iterator[str]:
@@ -165,14 +173,14 @@ def _notes(numbers: "Numbers", heads: Mapping[Group, str], rates: Mapping[Group,
 class Numbers:
     """Measured numbers by place, with the paper's beside them; notes which of those are not like for like."""
 
-    def __init__(self, found: pd.DataFrame, paper: bool, asked: Counter[tuple[str, str, str]]) -> None:
+    def __init__(self, found: pd.DataFrame, paper: bool, asked: Counter[tuple[str, str, str, bool]]) -> None:
         keys = zip(*(found[key] for key in KEYS), strict=True)
         self.found = dict(zip(keys, zip(found["value"], found["error"], found["runs"], strict=True), strict=True))
         self.asked = asked
-        self.most: dict[Group, int] = {}
-        counts = zip(found["dataset"], found["domain"], found["runs"], strict=True)
-        for dataset, domain, runs in (*counts, *((*key[:2], runs) for key, runs in asked.items())):
-            self.most[dataset, domain] = max(runs, self.most.get((dataset, domain), 0))
+        self.most: dict[tuple[str, str, bool], int] = {}
+        counts = zip(found["dataset"], found["domain"], found["detector"] != ALONE, found["runs"], strict=True)
+        for dataset, domain, hides, runs in (*counts, *((*key[:2], key[3], runs) for key, runs in asked.items())):
+            self.most[dataset, domain, hides] = max(runs, self.most.get((dataset, domain, hides), 0))
         self.paper = lookup() if paper else {}
         self.signs: dict[str, str] = {}
         self.beside = False
@@ -181,8 +189,8 @@ class Numbers:
     def items(self, group: Group, method: str, detector: str, *, counted: bool) -> list[Item]:
         """Return a row's items in one group of columns: the number of runs where they are counted, then the metrics."""
         entries = [self.entry(group, method, detector, metric) for metric in METRICS]
-        runs, most = max(entry.runs for entry in entries), self.most.get(group, 0)
-        unasked = not runs and not self.asked[*group, method]
+        runs, most = max(entry.runs for entry in entries), max(entry.of for entry in entries)
+        unasked = not runs and not self.asked[*group, method, detector != ALONE]
         said = MISSING if unasked else str(runs) if runs >= most else f"{runs} of {most}"
         return [said, *entries] if counted else [*entries]
 
@@ -198,7 +206,7 @@ class Numbers:
             value=value,
             error=None if error is None or error != error else error,
             runs=int(runs),
-            of=int(self.most.get(group, 0)),
+            of=int(self.most.get((*group, detector != ALONE), 0)),
             paper=theirs,
             paper_error=their_error,
             sign=known.sign if known else "",
