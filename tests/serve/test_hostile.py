@@ -133,6 +133,13 @@ def test_a_slow_head_is_cut_off_and_slow_bodies_hold_nobody_up(server, digits):
     assert min(lasted) > 2
 
 
+def test_a_body_that_came_fast_and_then_falls_silent_is_refused(server):
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 60000000\r\n\r\n"
+    refusal = asyncio.run(server.exchange(head + bytes(2**20)))  # it would be due in 32 seconds
+    assert status(refusal) == 408
+    assert b"came too slowly" in refusal
+
+
 @pytest.mark.parametrize("size", [100_000, 5_000_000])
 def test_a_head_that_is_too_long_is_told_so(server, size):
     long = b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * size + b"\r\n\r\n"
