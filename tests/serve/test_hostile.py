@@ -6,7 +6,9 @@ import os
 import re
 import signal
 import sys
+import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -133,12 +135,42 @@ def test_a_slow_head_is_cut_off_and_slow_bodies_hold_nobody_up(server, digits):
     assert min(lasted) > 2
 
 
+def test_a_body_that_came_fast_and_then_falls_silent_is_refused(server):
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 60000000\r\n\r\n"
+    refusal = asyncio.run(server.exchange(head + bytes(2**20)))  # it would be due in 32 seconds
+    assert status(refusal) == 408
+    assert b"came too slowly" in refusal
+
+
 @pytest.mark.parametrize("size", [100_000, 5_000_000])
 def test_a_head_that_is_too_long_is_told_so(server, size):
     long = b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"a" * size + b"\r\n\r\n"
     answers = [asyncio.run(server.exchange(long)) for _ in range(5)]
     assert {status(answer) for answer in answers} <= {400, 431}
     assert all(b"head has more than 32 KiB" in answer for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "order", [("Content-Length: 6", "Transfer-Encoding: chunked"), ("tRANSFER-eNCODING: CHUNKED", "content-length: 6")]
+)
+@pytest.mark.parametrize("first", ["POST /predict", "GET /health"])
+def test_a_request_that_says_its_length_in_two_ways_is_refused_with_whatever_follows_it(server, first, order):
+    hidden = "GET /model HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    whole = "\r\n".join(
+        [f"{first} HTTP/1.1", "Host: localhost", "Content-Type: image/png", *order, "", "0", "", hidden]
+    )
+
+    async def talk() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(whole.encode())
+        found = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return found
+
+    found = asyncio.run(talk())
+    assert status(found) == 400
+    assert found.count(b"HTTP/1.1") == 1
+    assert b"both Content-Length and Transfer-Encoding: send one of them" in found
 
 
 def test_a_body_over_the_limit_is_refused_before_it_is_read(server):
@@ -197,8 +229,9 @@ def test_the_working_folder_has_no_say_in_what_decoders_import(make_client, digi
     assert answer.status_code == 200
 
 
-def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypatch, tmp_path):
-    """Decoders are swapped for one that dies over one picture and sleeps over another."""
+@pytest.fixture
+def odd_decoders(monkeypatch, tmp_path):
+    """Decoders are swapped for one that dies over one picture, hangs over another and takes its time over a third."""
     program = tmp_path / "decoder.py"
     program.write_text(
         "import os, sys, time\n"
@@ -207,12 +240,16 @@ def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypat
         "def answer(picture, size, limit):\n"
         "    if picture == b'die': os.kill(os.getpid(), 11)\n"
         "    if picture == b'hang': time.sleep(60)\n"
+        "    if picture.endswith(b'slow'): time.sleep(0.12)\n"
         "    return plain(picture, size, limit)\n"
         "decoder.answer = answer\n"
         "decoder.serve(sys.stdin.buffer, sys.stdout.buffer, int(sys.argv[1]), int(sys.argv[2]))\n",
         encoding="utf-8",
     )
     monkeypatch.setattr("madod.serve.decoding.PROGRAM", (sys.executable, str(program)))
+
+
+def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, odd_decoders):
     client = make_client(decode_seconds=2.0)
     contents = [digits[0], b"die", digits[1], b"hang", digits[2]]
     answer = client.post("/predict", files=[("files", (f"{k}.png", data)) for k, data in enumerate(contents)])
@@ -220,3 +257,22 @@ def test_a_decoder_that_dies_or_hangs_is_replaced(make_client, digits, monkeypat
     assert [list(entry)[1] for entry in entries] == ["label", "error", "label", "error", "label"]
     assert "broke down" in entries[1]["error"]
     assert "2 seconds" in entries[3]["error"]
+
+
+def test_a_request_of_slow_pictures_lets_others_have_their_turn(make_client, digits, odd_decoders):
+    client = make_client(batch=16)
+    names = [f"{place}.png" for place in range(64)]
+    long = [("files", (name, digits[place % 12] + b"slow")) for place, name in enumerate(names)]
+    with ThreadPoolExecutor() as pool:
+        start = time.monotonic()
+        slow = pool.submit(client.post, "/predict", files=long)
+        time.sleep(0.5)
+        asked = time.monotonic()
+        assert client.post("/predict", content=digits[0], headers={"content-type": "image/png"}).status_code == 200
+        waited = time.monotonic() - asked
+        entries = slow.result().json()["images"]
+    assert waited < (time.monotonic() - start) / 2
+    assert [entry["name"] for entry in entries] == names
+    short = client.post("/predict", files=[("files", (name, digits[place])) for place, name in enumerate(names[:12])])
+    expected = [entry["label"] for entry in short.json()["images"]]
+    assert [entry["label"] for entry in entries] == [expected[place % 12] for place in range(64)]

@@ -2,15 +2,16 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
 from hypothesis import given
 from hypothesis import strategies as st
 
 from madod.serve.batching import Batcher
-from madod.serve.body import Budget, Held
+from madod.serve.body import Budget, Held, body
 from madod.serve.limits import Limits
 from madod.serve.metrics import Metrics
 from madod.serve.uploads import plain, uploads
@@ -107,7 +108,67 @@ def test_over_the_budget_bodies_go_on_one_at_a_time_and_none_waits_for_ever():
     asyncio.run(all_of_them())
     assert 100 < peak <= 100 + most
     assert budget.used == 0
-    assert not budget.overdraft.locked()
+    assert budget.beyond is None
+
+
+def test_room_that_comes_free_is_given_to_whoever_waits_though_one_goes_on_beyond():
+    async def work() -> None:
+        budget = Budget(100)
+        ended, stuck, third = Held(budget), Held(budget), Held(budget)
+        await ended.add(60)
+        await stuck.add(60)  # goes on beyond, and stays
+        waiting = asyncio.create_task(third.add(30))
+        await asyncio.sleep(0)
+        ended.free()
+        await asyncio.wait_for(waiting, 5)
+        assert budget.used == 90
+
+    asyncio.run(work())
+
+
+def fetched(pieces: Sequence[tuple[float, int]], budget: Budget, **limits) -> int:
+    """Return the bytes of a body of which so many come after so many seconds each."""
+    coming = iter(pieces)
+
+    async def receive() -> dict[str, object]:
+        pause, size = next(coming, (0, 0))
+        await asyncio.sleep(pause)
+        return {"type": "http.request", "body": bytes(size), "more_body": size > 0}
+
+    async def read() -> int:
+        request = Request({"type": "http", "headers": [(b"content-type", b"image/png")]}, receive)
+        async with asyncio.timeout(5), body(request, budget, Limits(**limits)) as content:
+            return len(content)
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("rest", [[(60.0, 1)], [(0.1, 1)] * 100])
+def test_a_body_that_came_fast_may_not_be_silent_nor_trickle(rest):
+    budget = Budget(10**6)
+    with pytest.raises(HTTPException) as refusal:
+        fetched([(0.0, 1000)] * 60 + rest, budget, patience=0.4, body_rate=1000.0)
+    assert refusal.value.status_code == 408
+    assert "came too slowly" in refusal.value.detail
+    assert budget.used == 0
+
+
+def test_a_slow_but_steady_body_comes_whole():
+    assert fetched([(0.1, 200)] * 20, Budget(10**6), patience=0.5, body_rate=1000.0) == 4000
+
+
+def test_whoever_waits_for_memory_in_vain_is_told_when_to_come_back():
+    budget = Budget(100)
+    others = Held(budget)
+    assert budget.grant(others, 100)
+    assert budget.grant(others, 1)
+    with pytest.raises(HTTPException) as refusal:
+        fetched([(0.0, 10)], budget, room_seconds=0.1)
+    assert (refusal.value.status_code, refusal.value.headers) == (503, {"Retry-After": "10"})
+    assert "come back in a while" in refusal.value.detail
+    others.free()
+    assert budget.used == 0
+    assert fetched([(0.0, 10)], budget) == 10
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=20))

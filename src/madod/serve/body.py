@@ -16,34 +16,38 @@ class Budget:
 
     def __init__(self, total: int) -> None:
         self.total, self.used = total, 0
-        self.overdraft = asyncio.Lock()
+        self.beyond: Held | None = None
+        self.freed = asyncio.Event()
 
-    def fits(self, amount: int) -> bool:
-        """Tell whether there is room for so many bytes more."""
-        return self.used + amount <= self.total
+    def grant(self, held: "Held", amount: int) -> bool:
+        """Give a body so many bytes more, and tell so, where there is room or it is the one that goes on beyond."""
+        if self.used + amount > self.total:
+            if self.beyond not in (None, held):
+                return False
+            self.beyond = held
+        self.used += amount
+        held.amount += amount
+        return True
 
 
 class Held:
     """What one body holds of the budget."""
 
     def __init__(self, budget: Budget) -> None:
-        self.budget, self.amount, self.overdrawn = budget, 0, False
+        self.budget, self.amount = budget, 0
 
     async def add(self, amount: int) -> None:
-        """Wait until so many bytes more may be held."""
-        if not self.overdrawn and not self.budget.fits(amount):
-            await self.budget.overdraft.acquire()
-            self.overdrawn = not self.budget.fits(amount)
-            if not self.overdrawn:
-                self.budget.overdraft.release()
-        self.budget.used += amount
-        self.amount += amount
+        """Wait until so many bytes more may be held; whoever has waited longest is asked first."""
+        while not self.budget.grant(self, amount):
+            await self.budget.freed.wait()
 
     def free(self) -> None:
         """Give everything back."""
         self.budget.used -= self.amount
-        if self.overdrawn:
-            self.budget.overdraft.release()
+        if self.budget.beyond is self:
+            self.budget.beyond = None
+        self.budget.freed.set()  # wakes all that wait now, in their order, and nobody later
+        self.budget.freed.clear()
 
 
 @asynccontextmanager
@@ -62,11 +66,11 @@ async def body(request: Request, budget: Budget, limits: Limits) -> AsyncIterato
 async def _read(request: Request, held: Held, limits: Limits) -> bytearray:
     content = bytearray()
     stream = aiter(request.stream())
-    loop, waited = asyncio.get_running_loop(), 0.0
+    loop, slack = asyncio.get_running_loop(), limits.patience
     while True:
         start = loop.time()
         try:
-            async with asyncio.timeout(limits.patience + len(content) / limits.body_rate - waited):
+            async with asyncio.timeout(slack):
                 piece = await anext(stream, None)
         except TimeoutError:
             raise HTTPException(408, "the request came too slowly: send it again over a faster line") from None
@@ -74,11 +78,22 @@ async def _read(request: Request, held: Held, limits: Limits) -> bytearray:
             raise HTTPException(400, "the request broke off: send it again, whole") from None
         if piece is None:
             return content
-        waited += loop.time() - start
         if len(content) + len(piece) > limits.body_bytes:
             raise too_long(request, limits)
-        await held.add(len(piece))
+        slack += len(piece) / limits.body_rate - (loop.time() - start)
+        slack = min(slack, limits.patience)  # what came fast buys no silence later
+        await _room(held, len(piece), limits)
         content += piece
+
+
+async def _room(held: Held, amount: int, limits: Limits) -> None:
+    """Wait for room for a piece, or ask to come back later."""
+    try:
+        async with asyncio.timeout(limits.room_seconds):
+            await held.add(amount)
+    except TimeoutError:
+        sentence = "other requests take all the memory just now: come back in a while, or send fewer pictures at a time"
+        raise HTTPException(503, sentence, {"Retry-After": "10"}) from None
 
 
 def too_long(request: Request, limits: Limits) -> HTTPException:

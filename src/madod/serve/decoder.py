@@ -2,7 +2,8 @@
 
 A hostile picture meets nothing but this: its memory is limited, and when it takes too long or dies the server starts
 another. A request is the number of pictures, their lengths, and their bytes; an answer is, for every picture in turn,
-the length of the reason why it cannot be read and that reason, or zero and its pixels.
+the length of the reason why it cannot be read and that reason, or zero and its pixels; `LATER` alone where its
+turn was over.
 """
 
 import struct
@@ -15,6 +16,11 @@ from madod.data.images import BadImage, from_bytes
 
 FLUSH = 0.05
 """Seconds after which answers are handed over, so that the server sees that this process is alive."""
+
+TURN = 0.5
+"""Seconds after which no further picture is begun, so that other requests get their turn."""
+LATER = 2**32 - 1
+"""In the place of a length: the picture must be sent again, for another turn."""
 
 
 def number(value: int) -> bytes:
@@ -44,9 +50,11 @@ def serve(source: BinaryIO, sink: BinaryIO, size: int, limit: int) -> None:
     while True:
         (count,) = struct.unpack("<I", exactly(source, 4))
         lengths = struct.unpack(f"<{count}I", exactly(source, 4 * count))
-        flushed = time.monotonic()
-        for length in lengths:
-            sink.write(answer(exactly(source, length), size, limit))
+        began = flushed = time.monotonic()
+        for place, length in enumerate(lengths):
+            picture = exactly(source, length)
+            over = place > 0 and time.monotonic() - began > TURN
+            sink.write(number(LATER) if over else answer(picture, size, limit))
             if time.monotonic() - flushed > FLUSH:
                 sink.flush()
                 flushed = time.monotonic()

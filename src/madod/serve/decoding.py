@@ -11,6 +11,7 @@ import numpy as np
 
 from madod.data.crew import ONE_THREAD, program
 from madod.data.images import Pixels
+from madod.serve.decoder import LATER
 from madod.serve.limits import Limits
 
 PROGRAM = program("madod.serve.decoder")
@@ -43,7 +44,7 @@ class Worker:
         return self.process
 
     async def decode(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
-        """Return the pixels of every picture, or the reason why it has none."""
+        """Return the pixels, or the reason why there are none, of as many pictures as a turn has time for."""
         process = await self.start()
         assert process.stdin
         assert process.stdout
@@ -55,6 +56,8 @@ class Worker:
             for _ in pictures:
                 alarm.reschedule(loop.time() + self.limits.decode_seconds)
                 (reason,) = struct.unpack("<I", await process.stdout.readexactly(4))
+                if reason == LATER:
+                    continue
                 content = await process.stdout.readexactly(reason or 3 * self.size**2)
                 found.append(content.decode() if reason else self.pixels(content))
         return found
@@ -101,7 +104,10 @@ class Decoders:
             self.idle.put_nowait(worker)
 
     async def decode(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
-        """Return the pixels of every picture, or the reason why it has none; a guilty one does not spoil the others."""
+        """Return the pixels of pictures, or the reason why one has none; a guilty one does not spoil the others.
+
+        These are the first so many, one at least: the others had better wait for their next turn.
+        """
         try:
             return await self.together(pictures)
         except Broken as broken:
@@ -117,7 +123,7 @@ class Decoders:
             return str(broken)
 
     async def together(self, pictures: Sequence[memoryview]) -> list[Pixels | str]:
-        """Have one process decode all the pictures, or raise `Broken`."""
+        """Have one process decode pictures for one turn, or raise `Broken`."""
         worker = await self.idle.get()
         try:
             return await worker.decode(pictures)

@@ -28,9 +28,11 @@ class Limits:
     requests: int = 800
     """Requests for predictions under way; the next is asked to come back later."""
     patience: float = 10.0
-    """Seconds in which a head must arrive and an answer be taken, and that a body may take beyond its due time."""
+    """Seconds in which a head must arrive and an answer be taken, and that a body may be silent or fall behind."""
     body_rate: float = 32 * 1024.0
     """Bytes a second at which a body is due."""
+    room_seconds: float = 30.0
+    """Seconds that a body waits for memory, while others hold it all, before its client is asked to come back."""
     decode_seconds: float = 10.0
     """Time to decode one picture."""
     decode_bytes: int = 2048 * MIB

@@ -93,7 +93,13 @@ class Service:
     async def entries(self, uploads: Sequence[Upload], limit: float, similar: int) -> list[Verdict | Unreadable]:
         """Return one entry per picture, in order; `limit` is the threshold, `similar` how many neighbours to name."""
         chunks = [uploads[start : start + CHUNK] for start in range(0, len(uploads), CHUNK)]
-        found = await asyncio.gather(*(self._chunk(chunk) for chunk in chunks))
+        ahead = asyncio.Semaphore(self.limits.decoders + 2)  # so that others get their turn
+
+        async def admitted(chunk: Sequence[Upload]) -> list[Judged | str]:
+            async with ahead:
+                return await self._chunk(chunk)
+
+        found = await asyncio.gather(*(admitted(chunk) for chunk in chunks))
         entries = [
             self._entry(upload, judged, limit, similar)
             for chunk, answers in zip(chunks, found, strict=True)
@@ -106,12 +112,19 @@ class Service:
         return entries
 
     async def _chunk(self, uploads: Sequence[Upload]) -> list[Judged | str]:
-        """Decode and judge a few pictures; only so many of them are in memory as there are slots."""
+        """Decode and judge a few pictures, in as many turns as it takes."""
         refused = [oversized(upload, self.limits) for upload in uploads]
+        sound = [upload.data for upload, reason in zip(uploads, refused, strict=True) if reason is None]
+        done: list[Judged | str] = []
+        while len(done) < len(sound):
+            done += await self._turn(sound[len(done) :])
+        told = iter(done)
+        return [next(told) if reason is None else reason for reason in refused]
+
+    async def _turn(self, pictures: Sequence[memoryview]) -> list[Judged | str]:
+        """Decode and judge the first of the pictures; only so many are in memory as there are slots."""
         async with self.slots:
-            sound = [upload.data for upload, reason in zip(uploads, refused, strict=True) if reason is None]
-            decoded = iter(await self.decoders.decode(sound) if sound else [])
-            read = [next(decoded) if reason is None else reason for reason in refused]
+            read = await self.decoders.decode(pictures)
             judged = await self.batcher.submit([pixels for pixels in read if not isinstance(pixels, str)])
             if judged:
                 self.pulse.beat()
