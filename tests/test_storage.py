@@ -6,9 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from madod.errors import InputError
-from madod.storage import read_json, read_tensors, read_texts, refuse_file, whole, write_json
+from madod.storage import SEAL, read_json, read_tensors, read_texts, refuse_file, whole, write_json, write_tensors
 
 
 def test_json_comes_back_as_it_was_written(tmp_path):
@@ -101,3 +102,41 @@ def test_two_processes_that_write_one_file_are_told(tmp_path):
     with pytest.raises(InputError, match="written by another process"):
         mine.__exit__(None, None, None)
     assert (tmp_path / "a.json").read_text() == '"theirs"\n'
+
+
+TENSORS = {
+    "weight": torch.randn(3, 4, 2, 2).to(memory_format=torch.channels_last),
+    "half": torch.ones(5, dtype=torch.bfloat16),
+    "none": torch.zeros(0),
+    "step": torch.tensor(7),
+}
+
+
+def test_what_is_sealed_comes_back_as_it_was_written(tmp_path):
+    file = tmp_path / "a.safetensors"
+    write_tensors(file, TENSORS, {"name": "größe"}, sealed=True)
+    tensors, facts = read_tensors(file)
+    assert {name for name, value in tensors.items() if torch.equal(value, TENSORS[name])} == TENSORS.keys()
+    assert read_texts(file) == facts
+    assert facts.keys() == {"name", SEAL}
+    write_tensors(file, tensors, facts, sealed=True)
+    assert read_tensors(file)[1] == facts
+
+
+def test_no_bit_of_what_is_sealed_changes_unnoticed(tmp_path):
+    file = tmp_path / "a.safetensors"
+    write_tensors(file, TENSORS, {"name": "text"}, sealed=True)
+    whole = file.read_bytes()
+    for place in range(len(whole)):
+        for bit in range(8):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            try:
+                tensors, facts = read_tensors(file)
+            except InputError as error:
+                assert str(error).endswith(": make it again")  # noqa: PT017  # most flips are refused, not all
+                texts = read_texts(file)  # of tensors alone these say nothing
+            else:
+                texts = facts  # the checksum's name was changed, or the header's padding
+                assert tensors.keys() == TENSORS.keys()
+                assert all(torch.equal(value, TENSORS[name]) for name, value in tensors.items())
+            assert texts.get("name", "text") == "text"

@@ -28,7 +28,7 @@ from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
 from madod.errors import InputError, typed
 from madod.progress import Progress, silent
-from madod.storage import read_tensors, write_json, write_tensors
+from madod.storage import SEAL, read_tensors, write_json, write_tensors
 from madod.training import (
     CHECKPOINT,
     Cadence,
@@ -290,7 +290,7 @@ def test_terminated_it_saves_its_step_and_ends_as_one_that_was(tmp_path):
 def aged(file: Path, **seconds: float) -> None:
     """Let a checkpoint say that so much time was spent; without any, let it be one of before that was noted."""
     tensors, texts = read_tensors(file)
-    kept = {name: text for name, text in texts.items() if name != "seconds"}
+    kept = {name: text for name, text in texts.items() if name not in ("seconds", SEAL)}
     write_tensors(file, tensors, kept | ({"seconds": json.dumps(seconds)} if seconds else {}))
 
 
@@ -483,17 +483,84 @@ def other_facts(file: Path) -> None:
     write_tensors(file, read_tensors(file)[0], {"facts": "{", "history": "[]"})
 
 
-@pytest.mark.parametrize("damage", [truncated, header_only, empty, text, other_tensors, other_facts])
+def another_number(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1  # the last tensor's
+    file.write_bytes(content)
+
+
+def another_step(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(rb"\"step\": 10,", rb"\"step\": 90,"))
+
+
+def resaved(file: Path, tensors: dict[str, torch.Tensor] | None = None, **texts: str) -> None:
+    """Write a checkpoint with something other in it, and without a checksum: as old ones are."""
+    held, said = read_tensors(file)
+    write_tensors(file, tensors or held, {name: text for name, text in (said | texts).items() if name != SEAL})
+
+
+def renamed(file: Path, name: str, other: str) -> None:
+    tensors = read_tensors(file)[0]
+    resaved(file, {other if key == name else key: value for key, value in tensors.items()})
+
+
+def facts_with(file: Path, **other: object) -> None:
+    resaved(file, facts=json.dumps(json.loads(read_tensors(file)[1]["facts"]) | other))
+
+
+DAMAGES = {
+    "truncated": truncated,
+    "header only": header_only,
+    "empty": empty,
+    "text": text,
+    "other tensors": other_tensors,
+    "other facts": other_facts,
+    "another number": another_number,
+    "another step": another_step,
+    "a list for facts": lambda file: resaved(file, facts="[]"),
+    "nested facts": lambda file: resaved(file, facts="[" * 100_000),
+    "no identity": lambda file: resaved(file, facts="{}"),
+    "no generator": lambda file: facts_with(file, rng={}),
+    "no groups": lambda file: facts_with(file, groups={}),
+    "history": lambda file: resaved(file, history="{"),
+    "seconds": lambda file: resaved(file, seconds="{"),
+    "seconds as text": lambda file: resaved(file, seconds='{"training": "x"}'),
+    "a weight's name": lambda file: renamed(file, "weights.weight", "weights.wait"),
+    "a slot's name": lambda file: renamed(file, "optimizer.outer.0.exp_avg", "optimizer.outer.bad"),
+    "the other generator's name": lambda file: renamed(file, "rng", "rngx"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_corrupt_checkpoint_is_refused_with_a_sentence(tmp_path, damage):
     fit(Line(), tmp_path, 10)
     damage(tmp_path / CHECKPOINT)
     with pytest.raises(InputError) as refusal:
-        load_checkpoint(Logbook(tmp_path, "line"), Line(), np.random.default_rng(0))
-    assert str(tmp_path / CHECKPOINT) in str(refusal.value)
+        fit(Line(), tmp_path, 20)
+    assert str(refusal.value).startswith(f"{tmp_path / CHECKPOINT} is not a whole ")
     assert "\n" not in str(refusal.value)
     assert str(refusal.value).endswith("delete it, and the same command begins from the start")
     (tmp_path / CHECKPOINT).unlink()
     assert len(fit(Line(), tmp_path, 10)) == 1
+
+
+def test_a_checkpoint_of_before_there_were_checksums_is_taken(tmp_path):
+    straight, resumed = Line(), Line()
+    fit(straight, tmp_path / "straight")
+    fit(Line(), tmp_path / "resumed", 50)
+    resaved(tmp_path / "resumed" / CHECKPOINT)
+    fit(resumed, tmp_path / "resumed")
+    assert torch.equal(resumed.weight, straight.weight)
+
+
+@pytest.mark.parametrize("settings", ["{x", "[]", '{"a": 1}', "[" * 100_000])
+def test_a_run_s_checkpoint_with_odd_settings_is_refused_with_a_sentence(tmp_path, capsys, settings):
+    save_checkpoint(Logbook(tmp_path, "a", settings=settings), Line(), np.random.default_rng(0), [], 0.0)
+    assert main(["train", "digits", "--out", str(tmp_path), "--algorithm", "erm", "--steps", "2", "--quiet"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"madod: {tmp_path / CHECKPOINT} is not a whole checkpoint (")
+    assert said.endswith("): delete it, and the same command begins from the start\n")
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize("call", ["write_bytes", "write_text", "replace"])
@@ -533,9 +600,8 @@ def test_a_learner_that_goes_on_keeps_its_optimisers_tensors_where_they_are(tmp_
 
 def test_a_checkpoint_of_another_kind_of_device_is_refused_in_a_sentence(tmp_path):
     fit(Line(), tmp_path, 10)
-    tensors, texts = read_tensors(tmp_path / CHECKPOINT)
     on_a_gpu = {"rng": torch.zeros(16, dtype=torch.uint8)}  # its seed, and how far it is
-    write_tensors(tmp_path / CHECKPOINT, tensors | on_a_gpu, texts)
+    resaved(tmp_path / CHECKPOINT, read_tensors(tmp_path / CHECKPOINT)[0] | on_a_gpu)
     fresh = Line()
     with pytest.raises(InputError, match=r"was not begun on the cpu.*: name that, or delete it, and the same command"):
         load_checkpoint(Logbook(tmp_path, "line"), fresh, np.random.default_rng(0))

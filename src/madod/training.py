@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from madod.data.base import Pool
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.interrupts import held_back
 from madod.progress import Progress, silent
 from madod.storage import read_tensors, read_texts, under, whole, write_tensors
@@ -176,7 +177,7 @@ def save_checkpoint(
     facts = {"identity": logbook.identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
     texts = {"facts": facts, "history": history, "seconds": {**logbook.before, "training": seconds}}
     dumped = {name: json.dumps(text) for name, text in texts.items()}
-    write_tensors(logbook.file, tensors, dumped | {"settings": logbook.settings})
+    write_tensors(logbook.file, tensors, dumped | {"settings": logbook.settings}, sealed=True)
 
 
 MACHINE = ("fused", "capturable", "foreach")
@@ -185,22 +186,38 @@ FROM_THE_START = "delete it, and the same command begins from the start"
 """What to do about a checkpoint that is none."""
 
 
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Say that a file is no whole checkpoint, wherever taking from it fails: it may be older than checksums."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, InputError) or is_out_of_memory(error):
+            raise
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InputError(f"{file} is not a whole checkpoint ({reason}): {FROM_THE_START}") from error
+
+
 def load_checkpoint(logbook: Logbook, learner: Learner, rng: np.random.Generator) -> History:
     """Put learner and generators back to where a checkpoint left them."""
     file = logbook.file
     tensors, texts = read_tensors(file, learner.rng.device, FROM_THE_START)
-    try:
+    with reading(file):
         facts, history = json.loads(texts["facts"]), json.loads(texts["history"])
-    except (KeyError, ValueError) as error:
-        raise InputError(f"{file} is not a whole checkpoint ({error!r}): {FROM_THE_START}") from error
-    if facts["identity"] != logbook.identity:
-        same = logbook.settings and texts.get("settings") == logbook.settings
-        raise another(file, "pictures" if same else "settings or pictures")
-    if tensors["rng"].shape != learner.rng.get_state().shape:
-        raise InputError(
-            f"{file} was not begun on the {learner.rng.device.type}, and a generator of random numbers goes on only on "
-            f"the kind of device where it began: name that, or {FROM_THE_START}"
-        )
+        if facts["identity"] != logbook.identity:
+            same = logbook.settings and texts.get("settings") == logbook.settings
+            raise another(file, "pictures" if same else "settings or pictures")
+        if tensors["rng"].shape != learner.rng.get_state().shape:
+            raise InputError(
+                f"{file} was not begun on the {learner.rng.device.type}, and a generator of random numbers goes on "
+                f"only on the kind of device where it began: name that, or {FROM_THE_START}"
+            )
+        put_back(tensors, facts, learner, rng)
+        return history
+
+
+def put_back(tensors: dict[str, Tensor], facts: dict[str, Any], learner: Learner, rng: np.random.Generator) -> None:
+    """Give learner and generators the state that a checkpoint holds."""
     rng.bit_generator.state = facts["rng"]
     learner.load_state_dict(under(tensors, "weights."))
     for name, optimizer in learner.optimizers.items():
@@ -215,7 +232,6 @@ def load_checkpoint(logbook: Logbook, learner: Learner, rng: np.random.Generator
         optimizer.load_state_dict({"state": state, "param_groups": groups})
     learner.rng.set_state(tensors["rng"].cpu())
     learner.step = facts["step"]
-    return history
 
 
 def as_laid_out(value: Tensor, weight: Tensor) -> Tensor:
@@ -236,19 +252,22 @@ def settings_of(file: Path) -> str:
 
 def identity_of(file: Path) -> str:
     """Return the identity of the run that a checkpoint is of; nothing without one."""
-    identity: str = json.loads(read_texts(file).get("facts", "{}")).get("identity", "")
-    return identity
+    with reading(file):
+        identity: str = json.loads(read_texts(file).get("facts", "{}")).get("identity", "")
+        return identity
 
 
 def reached(file: Path) -> int:
     """Return the step that a checkpoint holds; 0 without one."""
-    return int(json.loads(read_texts(file).get("facts", "{}")).get("step", 0))
+    with reading(file):
+        return int(json.loads(read_texts(file).get("facts", "{}")).get("step", 0))
 
 
 def spent(file: Path) -> dict[str, float]:
     """Return the seconds by stage up to a checkpoint; none without one, or where it is too old to say."""
-    seconds: dict[str, float] = json.loads(read_texts(file).get("seconds", "{}"))
-    return seconds
+    with reading(file):
+        seconds = json.loads(read_texts(file).get("seconds", "{}"))
+        return {stage: float(count) for stage, count in seconds.items()}
 
 
 def write_history(file: Path, history: History) -> None:

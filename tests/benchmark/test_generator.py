@@ -1,6 +1,7 @@
 import json
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -18,6 +19,7 @@ from madod.data.split import Split, split
 from madod.models.compute import Compute
 from madod.models.weights import Weights
 from madod.progress import silent
+from madod.storage import write_tensors
 
 SMALL = {"LEG": 2, "MOST": 12}
 WEIGHTS = Weights("w.pth", "ab" * 32, {})
@@ -107,14 +109,67 @@ def test_a_criterion_ends_training_and_a_kill_changes_nothing(tmp_path, small):
         assert torch.equal(one, other), name
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"retention": 1.0, "taste": 1.0}'])
-def test_a_damaged_judgement_is_made_again(tmp_path, small, caplog, text):
+def other(file: Path, **facts: object) -> None:
+    """Let a judgement of before there were checksums say something other."""
+    held = {name: value for name, value in json.loads(file.read_text()).items() if name != module.CHECKSUM}
+    file.write_text(json.dumps(held | facts))
+
+
+def another_digit(file: Path) -> None:
+    file.write_text(file.read_text().replace('"steps": 2', '"steps": 3'))
+
+
+def flipped(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-1001] ^= 0x40
+    file.write_bytes(content)
+
+
+def cut(file: Path, length: int) -> None:
+    file.write_bytes(file.read_bytes()[:length])
+
+
+DAMAGES = {
+    "no judgement": ("judgement.json", lambda file: cut(file, 0)),
+    "a list": ("judgement.json", lambda file: file.write_text("[]")),
+    "a number": ("judgement.json", lambda file: file.write_text("5")),
+    "too much": ("judgement.json", lambda file: other(file, taste=1.0)),
+    "a text": ("judgement.json", lambda file: other(file, retention="x")),
+    "null": ("judgement.json", lambda file: other(file, reconstruction=None)),
+    "another digit": ("judgement.json", another_digit),
+    "a bit of G": ("generator.safetensors", flipped),
+    "half of G": ("generator.safetensors", lambda file: cut(file, 30_000)),
+    "none of G": ("generator.safetensors", lambda file: cut(file, 0)),
+    "another G": ("generator.safetensors", lambda file: write_tensors(file, {"x": torch.ones(1)}, {})),
+    "no picture": ("grid.png", lambda file: cut(file, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "damage"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_generator_is_made_again(tmp_path, small, caplog, name, damage):
     whole = made(tmp_path, 2)
+    (file,) = tmp_path.glob(f"generators/*/{name}")
+    damage(file)
+    for _ in range(2):
+        again = made(tmp_path, 2)
+        assert again.judgement == whole.judgement
+        assert again.grid == whole.grid
+        for one, two in zip(whole.translate.parameters(), again.translate.parameters(), strict=True):
+            assert torch.equal(one, two)
+    assert caplog.text.count("making G again, since it is damaged: ") == 1
+    assert str(file.parent) in caplog.text
+
+
+@pytest.mark.parametrize("damage", [lambda file: cut(file, 30_000), lambda file: write_tensors(file, {}, {})])
+def test_one_without_a_checksum_is_taken_unless_it_cannot_be(tmp_path, small, caplog, damage):
+    whole = made(tmp_path, 2).judgement
     (file,) = tmp_path.glob("generators/*/judgement.json")
-    file.write_text(text, encoding="utf-8")
-    assert made(tmp_path, 2).judgement == whole.judgement
-    assert f"making G again, since {file} is damaged" in caplog.text
-    assert made(tmp_path, 2).judgement == whole.judgement
+    other(file)
+    assert made(tmp_path, 2).judgement == whole
+    assert not caplog.text
+    damage(file.with_name("generator.safetensors"))
+    assert made(tmp_path, 2).judgement == whole
+    assert "making G again, since it is damaged: " in caplog.text
 
 
 def test_a_damaged_curve_has_training_start_again(tmp_path, small, caplog):

@@ -3,10 +3,12 @@
 import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -243,23 +245,70 @@ def test_a_file_that_changes_while_it_is_read_is_bad(files, cache, monkeypatch):
     assert torch.equal(decoded(files, 8, cache=cache).images, expected(files))
 
 
-@pytest.mark.parametrize("damage", ["short", "garbage", "absent", "bad.json", "index"])
+def short(array: Path) -> None:
+    os.truncate(array, array.stat().st_size - 1)
+
+
+def zipped(array: Path) -> None:
+    with array.open("wb") as out:
+        np.savez(out, a=np.zeros(3))
+
+
+def piped(array: Path) -> None:
+    array.unlink()
+    os.mkfifo(array)
+
+
+def one_fewer(array: Path, positions: str) -> None:
+    np.save(array, np.load(array)[:-1])
+    bad(array, positions)
+
+
+def bad(array: Path, text: str) -> None:
+    (array.parent / "bad.json").write_text(text)
+
+
+def index(array: Path, change: Callable[[str], str]) -> None:
+    (file,) = array.parent.parent.glob("index-*.json")
+    file.write_text(change(file.read_text()))
+
+
+DAMAGES = {
+    "short": short,
+    "empty": lambda array: array.write_bytes(b""),
+    "garbage": lambda array: array.write_bytes(b"garbage" * 1000),
+    "absent": Path.unlink,
+    "zip": zipped,
+    "pipe": piped,
+    "pickle": lambda array: np.save(array, np.array([{}], dtype=object)),
+    "floats": lambda array: np.save(array, np.load(array).astype(np.float32)),
+    "other layout": lambda array: np.save(array, np.asfortranarray(np.load(array))),
+    "bad.json": lambda array: bad(array, "[1, 2"),
+    "bad.json a number": lambda array: bad(array, "5"),
+    "bad.json null": lambda array: bad(array, "null"),
+    "bad.json a mapping": lambda array: bad(array, "{}"),
+    "bad.json nested": lambda array: bad(array, "[" * 200_000),
+    "no such position": lambda array: one_fewer(array, "[9999]"),
+    "a text for a position": lambda array: one_fewer(array, '["a"]'),
+    "a list for a position": lambda array: one_fewer(array, "[[1]]"),
+    "index": lambda array: index(array, lambda text: text[:-9]),
+    "index nested": lambda array: index(array, lambda text: "[" * 200_000),
+    "index of numbers": lambda array: index(array, lambda text: re.sub(r'"[0-9a-f]{64}"', "5", text)),
+    "index of words": lambda array: index(array, lambda text: re.sub(r'"[0-9a-f]{64}"', '"a"', text)),
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_cache_is_made_again(files, cache, damage):
     decoded(files, 8, cache=cache)
-    array = entries(cache)[0] / "images.npy"
-    match damage:
-        case "short":
-            os.truncate(array, array.stat().st_size - 1)
-        case "garbage":
-            array.write_bytes(b"garbage" * 1000)
-        case "absent":
-            array.unlink()
-        case "bad.json":
-            (array.parent / "bad.json").write_text("[1, 2")
-        case "index":
-            next(cache.glob("index-*.json")).write_text('{"half": ')
-    assert torch.equal(decoded(files, 8, cache=cache).images, expected(files))
-    assert len(entries(cache)) == 1
+    damage(entries(cache)[0] / "images.npy")
+    for _ in range(2):
+        found = decoded(files, 8, cache=cache)
+        assert found.images.dtype == torch.uint8
+        assert torch.equal(found.images, expected(files))
+        assert found.bad == ()
+        assert len(entries(cache)) == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's device that is always full")

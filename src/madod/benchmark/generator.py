@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,14 +23,18 @@ from madod.data.split import Split
 from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 from madod.models.recorded import forget
-from madod.storage import read_json, whole, write_json
+from madod.storage import ordinary, read_json, whole, write_json
 from madod.training import CHECKPOINT, Logbook, spent, train
 from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
 from madod.translation.munit import Munit, preset
-from madod.translation.translate import PlainAugmentation, freeze, load, save
+from madod.translation.translate import PlainAugmentation, Translate, freeze, load, save
 
 log = logging.getLogger(__name__)
 
+WEIGHTS, GRID, VERDICT = "generator.safetensors", "grid.png", "judgement.json"
+"""The files of a G in the cache."""
+CHECKSUM = "sha256"
+"""Of all three, beside the judgement."""
 FORM, JUDGEMENT = 2, 3
 """Versions of G's layers and of how it is judged: one made by others is not taken from the cache."""
 LEG, MOST = 100, 3000
@@ -77,27 +81,27 @@ def generator(
     asked = time.perf_counter()
     with FileLock(folder / "lock"):
         waited, earlier = time.perf_counter() - asked, 0.0
-        verdict = _kept(folder)
-        if verdict is None:
+        kept = _kept(folder, restyling or compute)
+        if kept is None:
             earlier = sum(spent(place / CHECKPOINT).get("training", 0.0) for place in (folder, folder / "judge"))
             logbook = Logbook(folder, key, "generator", resources.progress, REMEDY)
             long = compute.over(steps or MOST, least=WORTH_STEPS, insist=resources.compiled)
-            verdict = _made(split, examiner, steps, logbook, long)
+            _make(split, examiner, steps, logbook, long)
             torch.cuda.empty_cache()  # of G's training: others may share the GPU
-        translate = load(folder / "generator.safetensors", restyling or compute).to(split.source.device)
-        picture = (folder / "grid.png").read_bytes()
-    return Generator(translate, _admitted(verdict, resources.waive_gate) | {"key": key}, picture, waited, earlier)
+            kept = _read(folder, restyling or compute)
+    translate, known = kept.translate.to(split.source.device), _admitted(kept.verdict, resources.waive_gate)
+    return Generator(translate, known | {"key": key}, kept.picture, waited, earlier)
 
 
-def _made(split: Split, examiner: Examiner, steps: int, logbook: Logbook, compute: Compute) -> Judgement:
+def _make(split: Split, examiner: Examiner, steps: int, logbook: Logbook, compute: Compute) -> None:
     """Train G, freeze it and have it judged; all that came out is in the folder then."""
     source, folder, brief = split.source, logbook.out, replace(compute, compiled=False)
     munit = _trained(split, steps, logbook, compute)
     forget(munit)
     frozen = freeze(munit, preset(source.shape)[0], brief).to(source.device)
-    save(frozen, folder / "generator.safetensors")
+    save(frozen, folder / WEIGHTS)
     label = examiner.trained(source, replace(logbook, out=folder / "judge", stage="judge of G"), brief)
-    return _judge(munit, frozen, label, split.val, folder, examiner.images(source))
+    _judge(munit, frozen, label, split.val, folder, examiner.images(source))
 
 
 def _admitted(verdict: Judgement, waive: bool) -> dict[str, Any]:
@@ -108,16 +112,47 @@ def _admitted(verdict: Judgement, waive: bool) -> dict[str, Any]:
     return {**asdict(verdict), "bounds": asdict(bounds), "waived": bool(verdict.failures(bounds))}
 
 
-def _kept(folder: Path) -> Judgement | None:
-    """Return the judgement of a G that is in the cache; nothing where there is none, or it is damaged."""
-    file = folder / "judgement.json"
-    if not all(there.exists() for there in (file, folder / "generator.safetensors", folder / "grid.png")):
+class _Kept(NamedTuple):
+    """What the cache holds of a G."""
+
+    translate: Translate
+    verdict: Judgement
+    picture: bytes
+
+
+def _kept(folder: Path, compute: Compute) -> _Kept | None:
+    """Return a G that is in the cache; nothing where there is none, or it is damaged."""
+    if not all((folder / name).exists() for name in (VERDICT, WEIGHTS, GRID)):
         return None
     try:
-        return Judgement(**read_json(file))
-    except (InputError, TypeError):
-        log.warning("making G again, since %s is damaged", file)
+        return _read(folder, compute)
+    except (InputError, OSError) as error:
+        log.warning("making G again, since it is damaged: %s", error)
+        (folder / VERDICT).unlink(missing_ok=True)  # it goes with the files that were there
         return None
+
+
+def _read(folder: Path, compute: Compute) -> _Kept:
+    """Return the G of a folder; refuse one that is not what was written."""
+    facts = read_json(folder / VERDICT)
+    try:
+        checksum = facts.pop(CHECKSUM, None)  # older ones have none
+        verdict = Judgement(**facts)
+    except (AttributeError, TypeError) as error:
+        raise InputError(f"{folder / VERDICT} does not hold a judgement ({error})") from error
+    if not all(isinstance(value, int | float) for value in facts.values()):
+        raise InputError(f"{folder / VERDICT} holds other things than numbers")
+    if checksum not in (None, _checksum(folder, verdict)):
+        raise InputError(f"{folder} holds other things than its checksum was made of")
+    return _Kept(load(folder / WEIGHTS, compute), verdict, (folder / GRID).read_bytes())
+
+
+def _checksum(folder: Path, verdict: Judgement) -> str:
+    """Return a hash of G's weights, its picture grid and its judgement."""
+    digest = hashlib.sha256(json.dumps(asdict(verdict), sort_keys=True).encode())
+    for name in (WEIGHTS, GRID):
+        digest.update(ordinary(folder / name).read_bytes())
+    return digest.hexdigest()
 
 
 def _key(split: Split, steps: int, precision: str, judged_by: list[Any]) -> str:
@@ -174,17 +209,16 @@ def _curve(file: Path) -> list[float]:
         return []
 
 
-def _judge(munit: Munit, translate: nn.Module, label: Label, held_out: Pool, folder: Path, most: int) -> Judgement:
+def _judge(munit: Munit, translate: nn.Module, label: Label, held_out: Pool, folder: Path, most: int) -> None:
     """Measure G and leave its picture grid, its judgement last; then checkpoints are no longer needed."""
     device = held_out.device
     rebuilt = munit.reconstruction(held_out, most=most // 2)
     rng = torch.Generator(device).manual_seed(SEED)
     verdict = judge(translate, label, held_out, rng, most=most, reconstruction=rebuilt, steps=munit.step)
-    _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / "grid.png")
-    write_json(folder / "judgement.json", asdict(verdict))
+    _save_grid(grid(translate, held_out, torch.Generator(device).manual_seed(SEED)), folder / GRID)
+    write_json(folder / VERDICT, {**asdict(verdict), CHECKSUM: _checksum(folder, verdict)})
     for checkpoint in folder.rglob(CHECKPOINT):
         checkpoint.unlink()
-    return verdict
 
 
 def plain(augmentation: Augmentation) -> Generator:

@@ -31,7 +31,7 @@ from madod.predict import Card, Model
 from madod.predict.gallery import gathered
 from madod.predict.saved import card_of, refuse_unloadable
 from madod.storage import whole
-from madod.training import CHECKPOINT, History, another, identity_of, settings_of, write_history
+from madod.training import CHECKPOINT, History, another, identity_of, reading, settings_of, write_history
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,7 @@ def refuse_other_images(spec: RunSpec, data: Mapping[str, str], out: Path) -> No
 def refuse_begun(spec: RunSpec, out: Path) -> None:
     """Refuse a checkpoint of other settings, where it says which; of any other run it is refused when it is read."""
     if text := settings_of(out / CHECKPOINT):
-        there = spec_from(json.loads(text))
+        with reading(out / CHECKPOINT):
+            there = spec_from(json.loads(text))
         if there.id != spec.id:
             raise another(out / CHECKPOINT, f"settings ({apart(there, spec)})")

@@ -28,7 +28,7 @@ from madod.data.stamps import Stamp, stamps
 from madod.data.threads import ordered
 from madod.errors import InputError, NoSpaceError
 from madod.progress import Progress, silent
-from madod.storage import amount
+from madod.storage import amount, ordinary
 
 log = logging.getLogger(__name__)
 
@@ -91,22 +91,30 @@ class _Cached:
     def load(self) -> tuple[Tensor, dict[int, BadImage]] | None:
         """Return the images and the bad files by position, or None where they must be decoded (again)."""
         try:
-            positions: list[int] = json.loads((self.folder / "bad.json").read_text(encoding="utf-8"))
+            positions = self._positions()
             images = self._mapped()
         except (FileNotFoundError, NotADirectoryError):  # the second is said where it is to be written
             return None
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             log.warning("decoding again, since the cache %s is damaged: %s", self.folder, error)
             return None
-        if images.shape != (len(self.entries) - len(positions), 3, self.size, self.size):
+        as_written = images.dtype == np.uint8 and images.flags.c_contiguous
+        if not as_written or images.shape != (len(self.entries) - len(positions), 3, self.size, self.size):
             log.warning("decoding again, since the cache %s does not hold what it should", self.folder)
             return None
         bad = {k: why for k in positions if (why := self._trouble(k))}
         return (torch.from_numpy(images), bad) if len(bad) == len(positions) else None
 
+    def _positions(self) -> list[int]:
+        """Return the positions of the files that could not be read."""
+        found = json.loads(ordinary(self.folder / "bad.json").read_text(encoding="utf-8"))
+        if not isinstance(found, list) or any(type(k) is not int or not 0 <= k < len(self.entries) for k in found):
+            raise ValueError("bad.json holds other things than positions of files")
+        return found
+
     def _mapped(self) -> Pixels:
         """Return the images, copied when written to: torch wants writable memory, and the file stays as it is."""
-        return np.load(self.folder / "images.npy", mmap_mode="c", allow_pickle=False)
+        return np.lib.format.open_memmap(ordinary(self.folder / "images.npy"), mode="c")
 
     def _trouble(self, row: int) -> BadImage | None:
         """Return why a picture cannot be read now: the reason may have passed, little memory or an older Pillow."""

@@ -14,6 +14,8 @@ from madod.data.threads import ordered
 
 log = logging.getLogger(__name__)
 
+DIGEST = hashlib.sha256().digest_size
+
 
 class Stamp(NamedTuple):
     """What tells that a file is as it was (bytes, modification and change time), and the hash of its content."""
@@ -68,8 +70,9 @@ def _unchanged(file: Path, stamp: Stamp) -> bool:
 def _read_index(file: Path) -> dict[str, Stamp]:
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
-        return {path: Stamp(tuple(identity), digest) for path, (identity, digest) in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError):  # absent or damaged: it only saves time
+        found = {path: Stamp(tuple(identity), digest) for path, (identity, digest) in entries.items()}
+        return {path: stamp for path, stamp in found.items() if len(bytes.fromhex(stamp.digest)) == DIGEST}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):  # absent or damaged: it only saves time
         return {}
 
 

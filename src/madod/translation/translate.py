@@ -8,12 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from madod.data.augment import NONE, Augmentation
-from madod.errors import InputError
+from madod.errors import InputError, is_out_of_memory
 from madod.models.compute import PLAIN, Compute
 from madod.storage import read_tensors, write_tensors
 from madod.translation.blocks import at_once, whole_quarters
 from madod.translation.munit import Munit
 from madod.translation.networks import Architecture, ContentEncoder, Decoder, for_g
+
+AGAIN = "delete it, and it is made again"
+"""What to do about a G that is none."""
 
 
 class Translate(nn.Module):
@@ -53,9 +56,14 @@ def save(translate: Translate, path: Path) -> None:
 
 def load(path: Path, compute: Compute = PLAIN) -> Translate:
     """Read G back, frozen."""
-    tensors, facts = read_tensors(path, remedy="delete it, and it is made again")
-    translate = Translate(Architecture(**json.loads(facts["architecture"])), compute)
-    translate.load_state_dict(tensors)
+    tensors, facts = read_tensors(path, remedy=AGAIN)
+    try:
+        translate = Translate(Architecture(**json.loads(facts["architecture"])), compute)
+        translate.load_state_dict(tensors)
+    except (KeyError, ValueError, TypeError, RuntimeError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise InputError(f"{path} does not hold a generator ({type(error).__name__}): {AGAIN}") from error
     return translate
 
 
