@@ -1,5 +1,6 @@
 """What `madod.fit` refuses before anything long starts, and what `madod data` makes ready for it."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -86,6 +87,24 @@ def test_the_page_counts_the_classes_that_the_model_has(pictures, tmp_path, capl
     assert "48 pictures in 2 domains and 4 classes" in page
     assert page.count("phone") == page.count("so the model will not know it") == 1
     assert caplog.text.count("so the model will not know it") == 1
+
+
+def test_a_class_that_only_a_held_out_domain_has_is_named(pictures, tmp_path, capsys):
+    root = tmp_path / "mine"
+    shutil.copytree(pictures, root, ignore=shutil.ignore_patterns("owl"))
+    shutil.rmtree(root / "day" / "fox")
+    words = ["train", root, "--out", tmp_path / "out", "--cache", tmp_path / "cache", "--device", "cpu", "--quiet"]
+    words += ["--algorithm", "erm", "--steps", "4"]
+    assert main([*map(str, words)]) == 0
+    assert "right there; class fox, which only this domain has: AUROC 0." in capsys.readouterr().out
+    assert "<td>class fox, which only this domain has</td>" in (tmp_path / "out" / "report.html").read_text()
+    checked = json.loads((tmp_path / "out" / "check.json").read_text())
+    assert {fold["domain"]: fold["alone"] for fold in checked["folds"]} == {"day": [], "night": ["fox"]}
+    for fold in checked["folds"]:
+        del fold["alone"]  # as an older madod left it
+    (tmp_path / "out" / "check.json").write_text(json.dumps(checked))
+    assert main([*map(str, words), "--check", "none"]) == 0
+    assert "right there; classes that only this domain has: AUROC 0." in capsys.readouterr().out
 
 
 def test_devices_have_names():

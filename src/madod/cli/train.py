@@ -270,12 +270,16 @@ def summary(how: Train, made: "Fitted") -> str:
 
 def of_labels(made: "Fitted") -> Iterator[str]:
     """Say how many labels are right: of held-out pictures, in every domain that was held out, and in the unseen one."""
+    from madod.fitting.check import only_there
+
     metrics = made.outcome.record.metrics
     yield f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right"
     for fold in made.folds:
         if fold.accuracy is not None:
             auroc = fold.auroc.get(made.detector)
-            apart = "" if auroc is None else f"; hidden class {fold.hidden}: AUROC {auroc:.3f}"
+            hidden = f"hidden class {fold.hidden}" if fold.hidden else ""
+            what = " and ".join(filter(None, (hidden, only_there(fold.alone)))) or "classes that only this domain has"
+            apart = "" if auroc is None else f"; {what}: AUROC {auroc:.3f}"
             yield f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}"
         elif not fold.failure:
             yield f"check without {fold.domain}: no class there that another domain has, so nothing to label"
