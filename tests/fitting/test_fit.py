@@ -107,6 +107,23 @@ def test_a_class_that_only_a_held_out_domain_has_is_named(pictures, tmp_path, ca
     assert "right there; classes that only this domain has: AUROC 0." in capsys.readouterr().out
 
 
+def test_a_class_of_which_none_is_held_out_in_a_domain_is_a_warning_in_one_line(pictures, tmp_path, caplog):
+    root = tmp_path / "mine"
+    shutil.copytree(pictures, root)
+    for place, kept in (("day/cat", 1), ("night/fox", 2)):
+        for file in sorted((root / place).iterdir())[kept:]:
+            file.unlink()
+    madod.fit(root, cache=tmp_path, algorithm="erm", steps=1)
+    (said,) = (message for message in caplog.messages if "held out" in message)
+    assert said == (
+        f"{root}: only 1 picture of cat in day, 2 pictures of fox in night: none is held out there, so how well they "
+        "are told is not measured"
+    )
+    caplog.clear()
+    madod.fit(root, cache=tmp_path, algorithm="erm", steps=1, test_domain="night", ood_classes=["cat"])
+    assert not [message for message in caplog.messages if "none is held out" in message]
+
+
 def test_devices_have_names():
     assert device_named("cpu") == device_named(torch.device("cpu")) == torch.device("cpu")
     assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
