@@ -124,6 +124,19 @@ def test_a_class_of_which_none_is_held_out_in_a_domain_is_a_warning_in_one_line(
     assert not [message for message in caplog.messages if "none is held out" in message]
 
 
+def test_a_command_says_the_same_warning_once_and_every_call_says_it_again(pictures, tmp_path, caplog):
+    words = ["train", pictures, "--cache", tmp_path, "--device", "cpu", "--ood-class", "owl", "--quiet", "--size", 8]
+    words += ["--translate", "augment", "--tasks", 1, "--shots", 1000, "--steps", 1]
+    for calls in (1, 2):
+        assert main([*map(str, words), "--out", str(tmp_path / f"out {calls}")]) == 0
+        assert caplog.text.count("owl: left out of training and tested nowhere") == calls
+        assert caplog.text.count("tasks want 2000 images") == calls
+    for _ in range(2):
+        caplog.clear()
+        madod.fit(pictures, cache=tmp_path, algorithm="erm", steps=1, size=8, ood_classes=["owl"])
+        assert "owl: left out of training and tested nowhere" in caplog.text
+
+
 def test_devices_have_names():
     assert device_named("cpu") == device_named(torch.device("cpu")) == torch.device("cpu")
     assert device_named("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")

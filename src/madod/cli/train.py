@@ -12,6 +12,7 @@ import tyro
 from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.escaped import escaped
+from madod.cli.once import once_each
 from madod.cli.progress import shown
 from madod.data.opening import Opening, own_folder
 from madod.errors import InputError, typed
@@ -105,6 +106,12 @@ class Train:
 
 def main(arguments: Sequence[str]) -> int:
     """Look, choose, check, train, save, and say how it did."""
+    with once_each():
+        return carried_out(arguments)
+
+
+def carried_out(arguments: Sequence[str]) -> int:
+    """Do what the words behind the verb say."""
     how, _ = arguments_of(arguments)
     if how.ood_folder is not None:
         from madod.fitting.strangers import kept_apart, warn_of_copies
