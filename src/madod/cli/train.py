@@ -304,8 +304,8 @@ def of_unknowns(made: "Fitted") -> Iterator[str]:
                 f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
             )
     if strangers is not None:
-        flagged = strangers.flagged(record.thresholds[made.detector])
-        count = f"{len(strangers.scores):,} pictures"
+        share = strangers.flagged(record.thresholds[made.detector]) or 0
+        flagged = f"{share:.1%} of {len(strangers.scores):,} pictures flagged by {made.detector}"
         apart = "" if strangers.auroc is None else f"; AUROC {strangers.auroc:.3f} against held-out pictures"
-        yield f"your unknowns in {strangers.folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
-        yield from (f"  {reason}" for reason in strangers.unreadable)
+        left = f"; {len(strangers.unreadable):,} more cannot be read" if strangers.unreadable else ""
+        yield f"your unknowns in {strangers.folder}: {flagged}{apart}{left}"
