@@ -92,7 +92,7 @@ def here(capsys):
 def test_it_is_looked_at_chosen_for_checked_and_trained(trained, home):
     assert trained.code == 0, trained.err
     for words in (
-        "246 pictures in 3 domains and 4 classes",
+        "246 files in 3 domains and 4 classes",  # two of which cannot be read
         "classes: cow 162, dog 28, fox 28, owl 28",
         "! uneven: cow has 162 pictures and dog 28",
         "copies of each other in several domains",

@@ -226,7 +226,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         hparams=lambda choice: arguments_of(arguments, choice)[1],
         device=torch_device(how.device),
         out=how.out,
-        before=lambda look: say(how, noticed(look)),
+        before=lambda look: say(how, noticed(look, unread=how.skip_bad)),
         progress=progress,
     )  # fmt: skip
     warn_of_differences(ready.dataset)
@@ -238,9 +238,9 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     return made, ready.look
 
 
-def noticed(look: "Look") -> list[str]:
-    """Say what is in a folder of a person's own, and what is chosen and why."""
-    said = [] if look.survey is None else look.survey.lines(missing=False)
+def noticed(look: "Look", *, unread: bool) -> list[str]:
+    """Say what is in a folder of a person's own, and what is chosen and why; `unread` as in `Survey.lines`."""
+    said = [] if look.survey is None else look.survey.lines(missing=False, unread=unread)
     return [*said, *(f"> {reason}" for reason in look.choice.reasons if said)]
 
 
