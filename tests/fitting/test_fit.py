@@ -25,6 +25,10 @@ from madod.progress import silent
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        (
+            {"algorithm": "erm", "hparams": {"batch": 61}},
+            ("batch cannot be 61 where there are 6 pictures", "60 or less"),
+        ),
         ({"device": "abacus"}, ("there is no device 'abacus' here", "use cpu")),
         ({"check": "shrt"}, ("'shrt' means nothing in check (did you mean 'short'?)", "short, full, none")),
         ({"translate": "g"}, ("'g' means nothing in translate", "munit, augment")),

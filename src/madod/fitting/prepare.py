@@ -40,6 +40,9 @@ REPORT = "report.html"
 LEFT = (REPORT, "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
 """What a training leaves in its folder, next to what shows that it is one."""
 
+OVER = 10
+"""How many times the pictures that there are a minibatch may draw of a domain; more is a slip."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -98,6 +101,8 @@ def prepare(
     _refuse_numbers(choice, wishes)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = spec_of(data, opening, wishes, choice, weights, hparams(choice))
+    if seen.survey is not None:
+        _refuse_batch(spec, sum(seen.survey.classes.values()))
     if out is not None:
         refuse_another(spec, out, wishes.detector)
         refuse_taken(out, () if choice.check == "none" else (CHECKED,))
@@ -212,6 +217,16 @@ def warn_of_few(parts: Split, name: str) -> None:
     if few := never_held_out(parts):
         listed = first_few([f"{n} picture{'s' * (n > 1)} of {label} in {domain}" for n, label, domain in few], LISTED)
         log.warning("%s: only %s: none is held out there, so how well they are told is not measured", name, listed)
+
+
+def _refuse_batch(spec: RunSpec, pictures: int) -> None:
+    """Refuse steps that would draw every picture many times over, and take more memory than there may be."""
+    batch, most = spec.hparams["batch"], max(OVER * pictures, ALGORITHMS[spec.algorithm].Config.batch)
+    if batch > most:
+        raise InputError(
+            f"batch cannot be {batch:,} where there are {pictures:,} pictures: a step would draw each of them over and "
+            f"over; give {most:,} or less"
+        )
 
 
 def _refuse_numbers(choice: Choice, wishes: Wishes) -> None:
