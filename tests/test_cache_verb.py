@@ -100,5 +100,15 @@ def test_a_cache_that_is_not_there(tmp_path, capsys, monkeypatch):
     assert main(["cache", "--clear", "all"]) == 0
 
 
+def test_a_cache_that_is_a_file(tmp_path, capsys, monkeypatch):
+    (tmp_path / "notes").write_text("mine")
+    monkeypatch.setenv("MADOD_CACHE", str(tmp_path / "notes"))
+    for words in ([], ["--cache", str(tmp_path / "notes")], ["--clear", "all"]):
+        assert main(["cache", *words]) == 2
+        assert capsys.readouterr().err == (
+            f"madod: {tmp_path / 'notes'} is a file: name a folder for the cache (--cache, or MADOD_CACHE)\n"
+        )
+
+
 def test_amounts():
     assert [amount(n) for n in (0, 1_500_000, 2_340_000_000)] == ["0.0 MB", "1.5 MB", "2.3 GB"]

@@ -23,6 +23,7 @@ from madod.benchmark.record import RunRecord, RunSpec
 from madod.benchmark.resources import Resources
 from madod.benchmark.run import run
 from madod.benchmark.settings import hparams
+from madod.cli.escaped import escaped
 from madod.cli.main import main
 from madod.data.base import Domain, pool
 from madod.data.opening import Opening, open_dataset
@@ -345,6 +346,16 @@ def test_a_run_that_goes_on_after_its_check_foresees_no_check(pictures, tmp_path
 @pytest.mark.parametrize(("path", "word"), [("-o", "./-o"), ("--help me", "'./--help me'"), ("a-b/-c", "a-b/-c")])
 def test_a_folder_that_starts_with_a_dash_is_typed_so_that_it_is_no_option(path, word):
     assert typed(Path(path)) == word
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines", "it's\\n\tone", "\x1bfa", "caf\udce9\n9", "-a\u202eb", "wide\u3000blank"]
+)
+def test_a_folder_with_what_cannot_be_seen_in_its_name_is_typed_so_that_a_shell_finds_it(name):
+    word = typed(Path(name))
+    assert escaped(word) == word
+    said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    assert os.fsdecode(said).removeprefix("./") == name
 
 
 def test_what_is_said_to_be_typed_next_can_be_typed_where_a_folder_has_blanks(pictures, tmp_path, capsys):

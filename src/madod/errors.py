@@ -1,5 +1,6 @@
 """What a person can mend, and words for it."""
 
+import os
 import shlex
 import sysconfig
 import traceback
@@ -53,8 +54,19 @@ def first_few(names: Sequence[object], most: int) -> str:
 
 
 def typed(path: Path) -> str:
-    """Return a path as it is typed into a shell; one that starts with a dash would be taken for an option."""
-    return shlex.quote(f"./{path}" if str(path).startswith("-") else str(path))
+    """Return a path as it is typed into a shell; one that starts with a dash would be taken for an option.
+
+    Characters that cannot be seen, such as line breaks, are typed by their bytes, as bash and zsh take them: $'\\x0a'.
+    """
+    word = f"./{path}" if str(path).startswith("-") else str(path)
+    return shlex.quote(word) if word.isprintable() else f"$'{''.join(map(_spelt, word))}'"
+
+
+def _spelt(letter: str) -> str:
+    """Return a letter as it stands between $' and '."""
+    if letter in "\\'":
+        return f"\\{letter}"
+    return letter if letter.isprintable() else "".join(f"\\x{byte:02x}" for byte in os.fsencode(letter))
 
 
 def nearest(word: str, words: list[str] | tuple[str, ...]) -> str:

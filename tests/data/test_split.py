@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from madod.data.base import Domain, DomainDataset
-from madod.data.split import split
+from madod.data.split import never_held_out, split
 from madod.errors import InputError
 
 LABELS = torch.arange(3).repeat_interleave(5)
@@ -91,3 +91,18 @@ def test_copies_of_an_image_are_held_out_together_or_not_at_all():
         assert not train & held
         assert (len(train), len(held)) == (24, 6)
         assert (len(parts.source), len(parts.val)) == (96, 24)
+
+
+def test_classes_of_which_none_is_held_out_are_counted():
+    labels = torch.tensor([0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2])
+    images = IMAGES.clone()
+    images[4:] = torch.arange(11, dtype=torch.uint8)[:, None, None, None]  # all different
+    few = Plain(images, labels, labels)
+    assert never_held_out(split(few, test_domain=None)) == [
+        (1, "x", "a"), (2, "y", "a"), (1, "x", "b"), (2, "y", "b"),
+    ]  # fmt: skip
+    assert never_held_out(split(few, test_domain="a", ood_classes=["x"])) == [(2, "y", "b")]
+    images[4:] = 0  # copies count once
+    labels = torch.arange(3).repeat_interleave(5)
+    assert (1, "z", "a") in never_held_out(split(Plain(images, labels, labels), test_domain="b"))
+    assert never_held_out(split(Plain(), test_domain="b")) == []

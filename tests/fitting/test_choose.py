@@ -1,7 +1,9 @@
 """The rules that choose for a person: every one by the numbers that they state."""
 
 import dataclasses
+import itertools
 from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ from madod.errors import InputError
 from madod.fitting import choose as room
 from madod.fitting.check import Fold, best_detector, fold_spec, offered
 from madod.fitting.choose import Wishes, choose
-from madod.fitting.estimate import Pace, estimate, told
+from madod.fitting.estimate import Pace, _seconds_a_step, estimate, told
 
 CONFIG = ALGORITHMS["madod"].Config
 
@@ -125,6 +127,20 @@ def test_lengths_of_time_are_told_in_words():
         "about a second", "about 8 seconds", "about 40 seconds", "about 90 seconds", "about 10 minutes",
         "about 2.5 hours",
     ]  # fmt: skip
+
+
+def test_a_step_is_timed_by_the_middle_one_of_three_behind_the_first(monkeypatch):
+    """The quickest promises what a busy machine does not hold."""
+    clock = [0.0]
+    lengths = iter([9.0, 1.0, 3.0, 2.0])
+
+    def update(batch):
+        clock[0] += next(lengths)
+
+    learner = SimpleNamespace(batches=lambda source, rng: itertools.repeat(None), update=update)
+    monkeypatch.setattr("madod.fitting.estimate.time.perf_counter", lambda: clock[0])
+    assert _seconds_a_step(learner, None, torch.device("cpu")) == 2.0
+    assert next(lengths, None) is None
 
 
 def test_g_is_trained_until_it_settles_from_full_size_on():

@@ -85,14 +85,30 @@ def test_labels_near_guessing_at_home_say_it_all():
 
 
 def test_where_nothing_was_held_out_nothing_is_claimed():
-    failed = Fold("day", None, 0, 0, None, None, {}, {}, [], "too few")
-    assert found() == found(failed) == Checked(0, None, None, ())
+    assert found() == Checked(0, None, None, ())
     one_class = replace(GOOD, accuracy=0.1, guessing=None, auroc={})
     told = found(one_class)
     assert (told.domains, told.accuracy, told.auroc) == (1, None, None)
     labels, unknowns = told.warnings
     assert labels.startswith("how its labels do in a new domain was not measured: no held-out domain has two classes")
     assert unknowns.startswith("whether it finds unknowns was not measured: no held-out domain has pictures of both")
+
+
+def test_a_check_that_failed_everywhere_measured_nothing_and_says_why():
+    day, night = (Fold(name, None, 0, 0, None, None, {}, {}, [], "too few classes") for name in ("day", "night"))
+    told = found(day, night)
+    assert (told.domains, told.accuracy, told.auroc) == (0, None, None)
+    assert told.of_labels == (
+        "how its labels do in a new domain was not measured, since no domain could be held out: too few classes",
+    )
+    assert told.of_unknowns == (
+        "whether it finds unknowns was not measured: no domain could be held out (too few classes); measure it on "
+        "pictures of something else (--ood-folder DIR)",
+    )
+    assert found(day, replace(night, failure="G is bad")).of_labels[0].endswith("held out: too few classes; G is bad")
+    strangers = Strangers("odd", [1.0] * 50, 0.9, 200, ())
+    assert found(day, strangers=strangers).warnings == told.of_labels
+    assert found(day, GOOD).warnings == ()
 
 
 def test_a_detector_that_a_check_did_not_compare_is_told_from_a_check_that_could_not():

@@ -1,5 +1,6 @@
 """What `madod.fit` refuses before anything long starts, and what `madod data` makes ready for it."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -24,6 +25,10 @@ from madod.progress import silent
 @pytest.mark.parametrize(
     ("given", "words"),
     [
+        (
+            {"algorithm": "erm", "hparams": {"batch": 61}},
+            ("batch cannot be 61 where there are 6 pictures", "60 or less"),
+        ),
         ({"device": "abacus"}, ("there is no device 'abacus' here", "use cpu")),
         ({"check": "shrt"}, ("'shrt' means nothing in check (did you mean 'short'?)", "short, full, none")),
         ({"translate": "g"}, ("'g' means nothing in translate", "munit, augment")),
@@ -86,6 +91,54 @@ def test_the_page_counts_the_classes_that_the_model_has(pictures, tmp_path, capl
     assert "48 pictures in 2 domains and 4 classes" in page
     assert page.count("phone") == page.count("so the model will not know it") == 1
     assert caplog.text.count("so the model will not know it") == 1
+
+
+def test_a_class_that_only_a_held_out_domain_has_is_named(pictures, tmp_path, capsys):
+    root = tmp_path / "mine"
+    shutil.copytree(pictures, root, ignore=shutil.ignore_patterns("owl"))
+    shutil.rmtree(root / "day" / "fox")
+    words = ["train", root, "--out", tmp_path / "out", "--cache", tmp_path / "cache", "--device", "cpu", "--quiet"]
+    words += ["--algorithm", "erm", "--steps", "4"]
+    assert main([*map(str, words)]) == 0
+    assert "right there; class fox, which only this domain has: AUROC 0." in capsys.readouterr().out
+    assert "<td>class fox, which only this domain has</td>" in (tmp_path / "out" / "report.html").read_text()
+    checked = json.loads((tmp_path / "out" / "check.json").read_text())
+    assert {fold["domain"]: fold["alone"] for fold in checked["folds"]} == {"day": [], "night": ["fox"]}
+    for fold in checked["folds"]:
+        del fold["alone"]  # as an older madod left it
+    (tmp_path / "out" / "check.json").write_text(json.dumps(checked))
+    assert main([*map(str, words), "--check", "none"]) == 0
+    assert "right there; classes that only this domain has: AUROC 0." in capsys.readouterr().out
+
+
+def test_a_class_of_which_none_is_held_out_in_a_domain_is_a_warning_in_one_line(pictures, tmp_path, caplog):
+    root = tmp_path / "mine"
+    shutil.copytree(pictures, root)
+    for place, kept in (("day/cat", 1), ("night/fox", 2)):
+        for file in sorted((root / place).iterdir())[kept:]:
+            file.unlink()
+    madod.fit(root, cache=tmp_path, algorithm="erm", steps=1)
+    (said,) = (message for message in caplog.messages if "held out" in message)
+    assert said == (
+        f"{root}: only 1 picture of cat in day, 2 pictures of fox in night: none is held out there, so how well they "
+        "are told is not measured"
+    )
+    caplog.clear()
+    madod.fit(root, cache=tmp_path, algorithm="erm", steps=1, test_domain="night", ood_classes=["cat"])
+    assert not [message for message in caplog.messages if "none is held out" in message]
+
+
+def test_a_command_says_the_same_warning_once_and_every_call_says_it_again(pictures, tmp_path, caplog):
+    words = ["train", pictures, "--cache", tmp_path, "--device", "cpu", "--ood-class", "owl", "--quiet", "--size", 8]
+    words += ["--translate", "augment", "--tasks", 1, "--shots", 1000, "--steps", 1]
+    for calls in (1, 2):
+        assert main([*map(str, words), "--out", str(tmp_path / f"out {calls}")]) == 0
+        assert caplog.text.count("owl: left out of training and tested nowhere") == calls
+        assert caplog.text.count("tasks want 2000 images") == calls
+    for _ in range(2):
+        caplog.clear()
+        madod.fit(pictures, cache=tmp_path, algorithm="erm", steps=1, size=8, ood_classes=["owl"])
+        assert "owl: left out of training and tested nowhere" in caplog.text
 
 
 def test_devices_have_names():

@@ -46,6 +46,7 @@ def test_it_is_told_in_a_dozen_lines(root):
     lines = survey(root).lines()
     assert len(lines) <= 12
     assert lines[0] == "21 pictures in 2 domains and 3 classes"
+    assert survey(root).lines(unread=True) == ["21 files in 2 domains and 3 classes", *lines[1:]]
     said = "\n".join(lines)
     for words in ("uneven: cat has 16 pictures and dog 2", "nearly empty", "dog (2), fox (3)",
                   "no picture of fox in night",

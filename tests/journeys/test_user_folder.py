@@ -326,6 +326,8 @@ def test_a_picture_over_the_pixel_limit(pictures, trained, tmp_path, here):
         (["--split-seed", "-1"], ["split_seed cannot be -1"]),
         (["--size", "4"], ["4 pixels", "8 or more"]),
         (["--ood-class", "stra"], ["'stra'", "did you mean 'star'?", "big dog"]),
+        (["--ood-class", "star, big dog"], ["'star, big dog'", "by itself, with blanks between them: star 'big dog')"]),
+        (["--ood-class", "star,stra"], ["no class 'star,stra'"]),
         (["--ood-class", "star", "кот", "魚"], ["two known classes"]),
         (["--ood-class", "star", "кот", "魚", "big dog"], ["two known classes", "keeps 0 of 4"]),
         (["--test-domain", "night shot"], ["'night shot'", "did you mean 'night shots'?"]),

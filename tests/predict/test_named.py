@@ -112,7 +112,10 @@ def test_a_folder_without_pictures_does_not_stop_the_others(tmp_path, capsys):
         (b"a.png\0b\nc.png\0", ["a.png", "b\nc.png"]),
         (b"\xef\xbb\xbfone.png", ["one.png"]),
         (b"caf\xe9.png\n", ["caf\udce9.png"]),
+        (b" \na.png\n \t\r\n b.png\n  ", ["a.png", " b.png"]),
+        (b" \0a.png\0", [" ", "a.png"]),
         (b"\n\n", []),
+        (b"  ", []),
         (b"", []),
     ],
 )

@@ -56,6 +56,8 @@ def main(arguments: Sequence[str]) -> int:
     """Print one line per kind, or what was deleted."""
     how = parse(Cache, arguments, "cache", ABOUT)
     cache = cache_folder(how.cache)
+    if cache.exists() and not cache.is_dir():
+        raise InputError(f"{cache} is a file: name a folder for the cache (--cache, or MADOD_CACHE)")
     if how.cache is not None and not cache.is_dir():
         raise InputError(f"there is no folder {cache}: name the cache folder that other verbs were given")
     sys.stdout.write(f"{cache}\n" if how.clear is None else "")

@@ -30,7 +30,10 @@ def names(stream: BufferedIOBase) -> Iterator[str]:
 
 
 def _name(entry: bytes, mark: bytes) -> str:
-    return os.fsdecode(entry if mark == b"\0" else entry.rstrip(b"\r"))
+    """Return the name in an entry; none in a line of blanks alone, which hardly names a file."""
+    if mark == b"\0":
+        return os.fsdecode(entry)
+    return os.fsdecode(entry.rstrip(b"\r")) if entry.strip() else ""
 
 
 def _refuse_no_list(start: bytes, mark: bytes) -> None:

@@ -12,6 +12,7 @@ import tyro
 from madod.cli.arguments import Switch, left_open, parse, torch_device
 from madod.cli.datasets import warn_of_differences
 from madod.cli.escaped import escaped
+from madod.cli.once import once_each
 from madod.cli.progress import shown
 from madod.data.opening import Opening, own_folder
 from madod.errors import InputError, typed
@@ -105,6 +106,12 @@ class Train:
 
 def main(arguments: Sequence[str]) -> int:
     """Look, choose, check, train, save, and say how it did."""
+    with once_each():
+        return carried_out(arguments)
+
+
+def carried_out(arguments: Sequence[str]) -> int:
+    """Do what the words behind the verb say."""
     how, _ = arguments_of(arguments)
     if how.ood_folder is not None:
         from madod.fitting.strangers import kept_apart, warn_of_copies
@@ -219,7 +226,7 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
         hparams=lambda choice: arguments_of(arguments, choice)[1],
         device=torch_device(how.device),
         out=how.out,
-        before=lambda look: say(how, noticed(look)),
+        before=lambda look: say(how, noticed(look, unread=how.skip_bad)),
         progress=progress,
     )  # fmt: skip
     warn_of_differences(ready.dataset)
@@ -231,9 +238,9 @@ def trained(how: Train, arguments: Sequence[str], progress: "Progress") -> "tupl
     return made, ready.look
 
 
-def noticed(look: "Look") -> list[str]:
-    """Say what is in a folder of a person's own, and what is chosen and why."""
-    said = [] if look.survey is None else look.survey.lines(missing=False)
+def noticed(look: "Look", *, unread: bool) -> list[str]:
+    """Say what is in a folder of a person's own, and what is chosen and why; `unread` as in `Survey.lines`."""
+    said = [] if look.survey is None else look.survey.lines(missing=False, unread=unread)
     return [*said, *(f"> {reason}" for reason in look.choice.reasons if said)]
 
 
@@ -270,12 +277,16 @@ def summary(how: Train, made: "Fitted") -> str:
 
 def of_labels(made: "Fitted") -> Iterator[str]:
     """Say how many labels are right: of held-out pictures, in every domain that was held out, and in the unseen one."""
+    from madod.fitting.check import only_there
+
     metrics = made.outcome.record.metrics
     yield f"held-out images of the training domains: {metrics['val_accuracy']:.1%} right"
     for fold in made.folds:
         if fold.accuracy is not None:
             auroc = fold.auroc.get(made.detector)
-            apart = "" if auroc is None else f"; hidden class {fold.hidden}: AUROC {auroc:.3f}"
+            hidden = f"hidden class {fold.hidden}" if fold.hidden else ""
+            what = " and ".join(filter(None, (hidden, only_there(fold.alone)))) or "classes that only this domain has"
+            apart = "" if auroc is None else f"; {what}: AUROC {auroc:.3f}"
             yield f"check without {fold.domain}: {fold.accuracy:.1%} right there{apart}"
         elif not fold.failure:
             yield f"check without {fold.domain}: no class there that another domain has, so nothing to label"
@@ -293,8 +304,8 @@ def of_unknowns(made: "Fitted") -> Iterator[str]:
                 f"AUPR {found['aupr']:.3f} (guessing {found['base_rate']:.3f})"
             )
     if strangers is not None:
-        flagged = strangers.flagged(record.thresholds[made.detector])
-        count = f"{len(strangers.scores):,} pictures"
+        share = strangers.flagged(record.thresholds[made.detector]) or 0
+        flagged = f"{share:.1%} of {len(strangers.scores):,} pictures flagged by {made.detector}"
         apart = "" if strangers.auroc is None else f"; AUROC {strangers.auroc:.3f} against held-out pictures"
-        yield f"your unknowns in {strangers.folder}: {flagged or 0:.1%} of {count} flagged by {made.detector}{apart}"
-        yield from (f"  {reason}" for reason in strangers.unreadable)
+        left = f"; {len(strangers.unreadable):,} more cannot be read" if strangers.unreadable else ""
+        yield f"your unknowns in {strangers.folder}: {flagged}{apart}{left}"

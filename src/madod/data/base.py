@@ -1,6 +1,7 @@
 """Domains, datasets made of them, and pools of their images."""
 
 import hashlib
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -69,8 +70,10 @@ class DomainDataset(ABC):
     def unit_index(self, name: str) -> int:
         """Return the index of a unit, or say which there are."""
         if name not in self.units:
-            listed = first_few(self.units, 24)
-            raise InputError(f"no class {name!r} in {self.name}{nearest(name, self.units)}; it has {listed}")
+            listed, parts = first_few(self.units, 24), [part.strip() for part in name.split(",")]
+            several = f" (name each by itself, with blanks between them: {shlex.join(parts)})"
+            meant = several if {*parts} <= {*self.units} else nearest(name, self.units)
+            raise InputError(f"no class {name!r} in {self.name}{meant}; it has {listed}")
         return self.units.index(name)
 
     def check_names(self, needed: Sequence[str] = ("domains", "classes", "shape")) -> None:

@@ -129,6 +129,17 @@ def _held_out(seen: Pool, holdout: float, split_seed: int) -> Tensor:
     return held
 
 
+def never_held_out(parts: Split) -> list[tuple[int, str, str]]:
+    """Return how many different images, unit and domain of every unit in a domain of which so few hold none out."""
+    source, val = parts.source, parts.val
+    trained, held = ({*zip(part.d.tolist(), part.u.tolist(), strict=True)} for part in (source, val))
+    found = []
+    for domain, unit in sorted(trained - held):
+        different = _first_copies(source, _where((source.d == domain) & (source.u == unit))).unique()
+        found.append((len(different), source.units[unit], source.domains[domain]))
+    return found
+
+
 GLANCE = 8
 """Pixels a side at which images are compared before those that look alike are compared in full."""
 

@@ -4,9 +4,9 @@ import hashlib
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,10 @@ from madod.benchmark.agenda import FOLDS
 from madod.benchmark.outcome import Outcome
 from madod.benchmark.record import RECORD, RunSpec
 from madod.data.augment import NONE
-from madod.data.base import DomainDataset
+from madod.data.base import DomainDataset, Pool
+from madod.data.order import LISTED
 from madod.detectors import THREE
-from madod.errors import InputError, NoSpaceError
+from madod.errors import InputError, NoSpaceError, first_few
 from madod.evaluation.threshold import threshold
 from madod.fitting.choose import Check
 from madod.fitting.skill import guessing
@@ -63,10 +64,8 @@ class Fold:
     """How many pictures of the first class were taken for the second, most first."""
     failure: str = ""
     """Why there are no numbers."""
-
-
-NAMES = {each.name for each in fields(Fold)}
-"""What a fold has to say; `check.json` of an older madod may lack some of it."""
+    alone: list[str] = field(default_factory=list)
+    """Classes that only this domain has; an older `check.json` does not say."""
 
 
 def checked(
@@ -173,9 +172,8 @@ def _done(file: Path, detectors: Sequence[str]) -> dict[str, Fold]:
     """
     with suppress(InputError, LookupError, TypeError, AttributeError):
         facts = read_json(file)
-        if all(fold.keys() == NAMES for fold in facts["folds"]):
-            folds = zip(facts["runs"], (Fold(**fold) for fold in facts["folds"]), strict=False)
-            return {name: fold for name, fold in folds if not fold.failure and set(detectors) <= fold.flagged.keys()}
+        folds = [*zip(facts["runs"], (Fold(**fold) for fold in facts["folds"]), strict=False)]
+        return {name: fold for name, fold in folds if not fold.failure and set(detectors) <= fold.flagged.keys()}
     return {}
 
 
@@ -212,7 +210,20 @@ def fold_of(spec: RunSpec, outcome: Outcome) -> Fold:
             for name, scores in result.scores.items()
         },
         confused=[(true, taken, count) for (true, taken), count in pairs.most_common()],
+        alone=alone(outcome.split.target, spec.ood_classes),
     )
+
+
+def alone(target: Pool, hidden: Collection[str]) -> list[str]:
+    """Return the classes of a held-out domain that no other domain has, but for those that were hidden on purpose."""
+    unknown = [target.units[unit] for unit in target.u[target.y < 0].unique().tolist()]
+    return [name for name in unknown if name not in hidden]
+
+
+def only_there(classes: Sequence[str]) -> str:
+    """Name the classes that only a held-out domain has; nothing of none."""
+    kind = "class" if len(classes) == 1 else "classes"
+    return f"{kind} {first_few(classes, LISTED)}, which only this domain has" if classes else ""
 
 
 def failed(domain: str, why: str) -> Fold:

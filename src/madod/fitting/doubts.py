@@ -87,8 +87,10 @@ def _of_labels(held: Skill | None, unseen: Skill | None, *, scratch: bool, short
 
 
 def _unlabelled(folds: Sequence[Fold], labels: Skill | None) -> Iterator[str]:
-    """Say so where domains were held out and none of them had two classes that the others have."""
-    if labels is None and any(not fold.failure for fold in folds):
+    """Say so where domains were to be held out and none of them could be, or had two classes that the others have."""
+    if failures := _failures(folds):
+        yield f"how its labels do in a new domain was not measured, since no domain could be held out: {failures}"
+    elif labels is None and folds:
         yield (
             "how its labels do in a new domain was not measured: no held-out domain has two classes that other domains "
             "have too; add pictures of the same classes to several domains"
@@ -96,20 +98,26 @@ def _unlabelled(folds: Sequence[Fold], labels: Skill | None) -> Iterator[str]:
 
 
 def _unmeasured(folds: Sequence[Fold], outcome: Outcome, detector: str) -> Iterator[str]:
-    """Say so where domains were held out and none of them showed known and hidden classes, and why."""
-    there = [fold for fold in folds if not fold.failure]
+    """Say so where domains were to be held out and none of them showed known and hidden classes, and why."""
     classes = outcome.evaluation.stored.outputs["val"].logits.shape[1]
     another = "measure it on pictures of something else (--ood-folder DIR)"
-    if any(fold.auroc for fold in there):
+    if failures := _failures(folds):
+        why = f"no domain could be held out ({failures}); {another}"
+    elif any(fold.auroc for fold in folds):
         why = f"the check compared others than {detector}; repeat the training with --detector {detector}"
-    elif any(fold.hidden for fold in there):
+    elif any(fold.hidden for fold in folds):
         why = f"no held-out domain has pictures of both known and hidden classes; {another}"
     elif classes > 2:
         why = f"no class was hidden; hide one (--test-domain DOMAIN --ood-class CLASS), or {another}"
     else:
         why = f"of so few classes none could be hidden; {another}"
-    if there:
+    if folds:
         yield f"whether it finds unknowns was not measured: {why}"
+
+
+def _failures(folds: Sequence[Fold]) -> str:
+    """Return why domains could not be held out, where that is so of all of them."""
+    return "; ".join(dict.fromkeys(fold.failure for fold in folds)) if all(fold.failure for fold in folds) else ""
 
 
 def _of_unknowns(found: Skill, where: str, whom: str, *, scratch: bool, short: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -22,18 +23,22 @@ from madod.training import Learner
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import freeze
 
-TIMED = 2
+TIMED = 3
 """Steps that are timed, after one that is not."""
 
 
 class Pace(NamedTuple):
-    """Seconds that one step takes, and a step of G where there is one; nothing is cached yet, or it is shorter."""
+    """Seconds that one step takes, and a step of G where there is one."""
 
     step: float
     generator_step: float
 
     def seconds(self, spec: RunSpec) -> float:
-        """Return how long a run takes at most, apart from reading pictures and the last measurements."""
+        """Return about how long the steps of a run take: longer once the machine is busier than while it was timed.
+
+        Reading pictures and the last measurements come on top; a G that another run left, or that is done early, saves
+        its part.
+        """
         training = spec.steps * self.step
         if not self.generator_step or spec.translate != "munit":
             return training
@@ -62,7 +67,7 @@ def estimate(spec: RunSpec, dataset: DomainDataset, weights: Weights | None, dev
 
 
 def _seconds_a_step(learner: Learner, source: Pool, device: torch.device) -> float:
-    """Return the seconds of a step, the quickest of a few."""
+    """Return the seconds of a step, the median of a few."""
     batches = learner.batches(source, np.random.default_rng(0))
 
     def step() -> None:
@@ -71,7 +76,7 @@ def _seconds_a_step(learner: Learner, source: Pool, device: torch.device) -> flo
             torch.cuda.synchronize(device)
 
     step()
-    return min(_clocked(step) for _ in range(TIMED))
+    return median(_clocked(step) for _ in range(TIMED))
 
 
 def _clocked(act: Callable[[], None]) -> float:

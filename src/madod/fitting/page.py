@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from madod.evaluation.threshold import threshold
-from madod.fitting.check import KEEPS, Fold
+from madod.fitting.check import KEEPS, Fold, alone, only_there
 from madod.fitting.fit import Fitted
 from madod.fitting.prepare import REPORT, Look
 from madod.predict.saved import held_scores
@@ -58,10 +58,16 @@ def confusion(y: NDArray[np.int64], said: NDArray[np.int64], classes: int) -> ND
 def _folds(made: Fitted) -> list[Unseen]:
     return [
         Unseen(
-            each.domain, each.pictures, each.accuracy, each.hidden or "", each.auroc.get(made.detector), each.failure
+            each.domain, each.pictures, each.accuracy, _unknown([each.hidden] if each.hidden else [], each.alone),
+            each.auroc.get(made.detector), each.failure,
         )
         for each in made.folds
-    ]
+    ]  # fmt: skip
+
+
+def _unknown(hidden: Sequence[str], lone: Sequence[str]) -> str:
+    """Name what a held-out domain shows that training did not see."""
+    return " and ".join(filter(None, (", ".join(hidden), only_there(lone))))
 
 
 def _target(made: Fitted) -> list[Unseen]:
@@ -70,8 +76,9 @@ def _target(made: Fitted) -> list[Unseen]:
     if spec.test_domain is None:
         return []
     found = metrics.get(made.detector) or {}
-    count, hidden = len(made.outcome.split.target), ", ".join(spec.ood_classes)
-    return [Unseen(spec.test_domain, count, metrics.get("accuracy"), hidden, found.get("auroc"))]
+    target = made.outcome.split.target
+    unknown = _unknown(spec.ood_classes, alone(target, spec.ood_classes))
+    return [Unseen(spec.test_domain, len(target), metrics.get("accuracy"), unknown, found.get("auroc"))]
 
 
 def _mistaken(folds: Sequence[Fold]) -> list[tuple[str, str, int]]:

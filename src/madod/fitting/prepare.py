@@ -1,5 +1,6 @@
 """What will be trained, on what and from what, with everything that a person left open chosen for them."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +19,8 @@ from madod.data.base import DomainDataset
 from madod.data.cache import cache_dir
 from madod.data.folder import Folder, recorded_as, refuse_size
 from madod.data.opening import Opening, open_dataset, own_folder
+from madod.data.order import LISTED
+from madod.data.split import Split, never_held_out
 from madod.detectors.base import refuse_scoreless
 from madod.errors import InputError, first_few
 from madod.fitting.check import CHECKED, begun, offered, standing
@@ -30,10 +33,15 @@ from madod.progress import Progress, silent
 from madod.storage import refuse_closed, refuse_file
 from madod.training import CHECKPOINT
 
+log = logging.getLogger(__name__)
+
 REPORT = "report.html"
 """The page that a training of the command line ends with."""
 LEFT = (REPORT, "model", FOLDS, HISTORY, OUTPUTS, VERDICTS, GRID)
 """What a training leaves in its folder, next to what shows that it is one."""
+
+OVER = 10
+"""How many times the pictures that there are a minibatch may draw of a domain; more is a slip."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +101,17 @@ def prepare(
     _refuse_numbers(choice, wishes)
     weights = pretrained(choice.pretrained, cache=cache, progress=progress)
     spec = spec_of(data, opening, wishes, choice, weights, hparams(choice))
+    if seen.survey is not None:
+        _refuse_batch(spec, sum(seen.survey.classes.values()))
     if out is not None:
         refuse_another(spec, out, wishes.detector)
         refuse_taken(out, () if choice.check == "none" else (CHECKED,))
     if before is not None:
         before(seen)
     dataset = opened(data, opening, seen, progress)
-    images = fingerprints(divided(spec, dataset))
+    parts = divided(spec, dataset)
+    warn_of_few(parts, dataset.name)
+    images = fingerprints(parts)
     ready = Ready(of_kept(seen, dataset, wishes), spec, dataset, weights, wishes.detector, device, cache, images)
     if out is None:
         return ready
@@ -198,6 +210,23 @@ def of_kept(seen: Look, dataset: DomainDataset, wishes: Wishes) -> Look:
         return seen
     found = survey(Path(seen.survey.root), test_domain=wishes.test_domain, ood_classes=wishes.ood_classes, only=kept)
     return replace(seen, survey=found)
+
+
+def warn_of_few(parts: Split, name: str) -> None:
+    """Warn of classes with so few pictures in a domain that none is held out, and nothing measured of them there."""
+    if few := never_held_out(parts):
+        listed = first_few([f"{n} picture{'s' * (n > 1)} of {label} in {domain}" for n, label, domain in few], LISTED)
+        log.warning("%s: only %s: none is held out there, so how well they are told is not measured", name, listed)
+
+
+def _refuse_batch(spec: RunSpec, pictures: int) -> None:
+    """Refuse steps that would draw every picture many times over, and take more memory than there may be."""
+    batch, most = spec.hparams["batch"], max(OVER * pictures, ALGORITHMS[spec.algorithm].Config.batch)
+    if batch > most:
+        raise InputError(
+            f"batch cannot be {batch:,} where there are {pictures:,} pictures: a step would draw each of them over and "
+            f"over; give {most:,} or less"
+        )
 
 
 def _refuse_numbers(choice: Choice, wishes: Wishes) -> None:

@@ -54,10 +54,13 @@ class Survey:
             total.update(count)
         return {name: total[name] for name in sorted(total)}
 
-    def lines(self, *, missing: bool = True) -> list[str]:
-        """Say in a dozen lines what there is and what to look at; opening the folder says what is missing, too."""
+    def lines(self, *, missing: bool = True, unread: bool = False) -> list[str]:
+        """Say in a dozen lines what there is and what to look at; opening the folder says what is missing, too.
+
+        `unread` says that files were counted some of which may turn out to be none that can be read.
+        """
         warnings = [*self.warnings(), *(self.missing if missing else ())]
-        return [*self._contents(), *(f"! {warning}" for warning in warnings)]
+        return [*self._contents("files" if unread else "pictures"), *(f"! {warning}" for warning in warnings)]
 
     def warnings(self) -> list[str]:
         """Say what may lead training or its check astray, each in one line."""
@@ -86,9 +89,9 @@ class Survey:
             )
         return said
 
-    def _contents(self) -> Iterable[str]:
+    def _contents(self, what: str) -> Iterable[str]:
         total, domains, classes = sum(self.classes.values()), len(self.counts), len(self.classes)
-        yield f"{total:,} pictures in {domains} domain{'s' * (domains > 1)} and {classes} class{'es' * (classes > 1)}"
+        yield f"{total:,} {what} in {domains} domain{'s' * (domains > 1)} and {classes} class{'es' * (classes > 1)}"
         yield "domains: " + first_few([f"{name} {sum(count.values()):,}" for name, count in self.counts.items()], 8)
         yield "classes: " + first_few([f"{name} {count:,}" for name, count in self.classes.items()], 12)
         yield "files: " + first_few([f"{count:,} {kind}" for kind, count in self.kinds.most_common()], 6)
