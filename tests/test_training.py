@@ -413,7 +413,7 @@ def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
     learner = Line(breaks=73, poison=poison)
     with pytest.raises(InputError) as refusal:
         fit(learner, tmp_path, stage="madod")
-    assert str(refusal.value).startswith(f"madod broke down by step {100 if poison else 80}: ")
+    assert str(refusal.value).startswith(f"madod broke down by step {100 if poison else 73}: ")
     assert ("weight" if poison else "loss") + " is not a finite number; lower the learning " in str(refusal.value)
     assert str(refusal.value).endswith(" in a fresh folder")
     assert "\n" not in str(refusal.value)
@@ -423,9 +423,36 @@ def test_what_is_no_number_stops_training_with_a_sentence(tmp_path, poison):
 
 
 def test_a_run_that_breaks_down_before_its_first_checkpoint_leaves_none(tmp_path):
-    with pytest.raises(InputError, match="broke down by step 10: loss"):
+    with pytest.raises(InputError, match="broke down by step 3: loss"):
         fit(Line(breaks=3), tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "name", "said"),
+    [
+        (1, "loss", "no step came before, so look at the settings and at how loss is computed$"),
+        (1, "gap", "the loss is one there, so look at how gap is computed, or else lower the learning rate"),
+        (4, "gap", "the loss is one there, so look at how gap is computed, or else lower the learning rate"),
+        (4, "loss", "lower the learning rate"),
+    ],
+)
+def test_what_to_do_about_a_number_that_is_none_goes_by_which_it_is_and_since_when(tmp_path, first, name, said):
+    class Odd(Line):
+        def update(self, batch):
+            terms = super().update(batch) | {"gap": torch.tensor(0.0)}
+            return terms | ({name: torch.tensor(torch.nan)} if self.step + 1 >= first else {})
+
+    with pytest.raises(InputError, match=rf"broke down by step {first}: {name} is not a finite number; {said}"):
+        fit(Odd(), tmp_path, 6)
+
+
+def test_a_term_that_is_no_number_in_steps_that_are_not_logged_does_no_harm(tmp_path):
+    class Seldom(Line):
+        def update(self, batch):
+            return super().update(batch) | {"gap": torch.tensor(0.0 if self.step % 10 == 9 else torch.nan)}
+
+    assert [row["step"] for row in fit(Seldom(), tmp_path, 20)] == [10, 20]
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):

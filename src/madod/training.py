@@ -92,9 +92,14 @@ class Logbook:
         """The checkpoint."""
         return self.out / CHECKPOINT
 
-    def breakdown(self, step: int, name: str) -> InputError:
-        """Return the error of a training that no longer computes with numbers."""
-        return InputError(f"{self.stage} broke down by step {step}: {name} is not a finite number; {self.remedy}")
+    def breakdown(self, step: int, name: str, *, beside: bool = False) -> InputError:
+        """Return the error of a training that no longer computes with numbers; `beside` a loss that still is one."""
+        remedy = self.remedy
+        if beside:
+            remedy = f"the loss is one there, so look at how {name} is computed, or else {remedy}"
+        elif step == 1:
+            remedy = f"no step came before, so look at the settings and at how {name} is computed"
+        return InputError(f"{self.stage} broke down by step {step}: {name} is not a finite number; {remedy}")
 
 
 def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Logbook, *, steps: int) -> History:
@@ -117,11 +122,12 @@ def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Log
             learner.step += 1
             last, leaving = learner.step == steps, bool(came)
             due = last or leaving or learner.step % cadence.checkpoint == 0
-            if learner.step % cadence.log == 0 or last:
-                waiting[learner.step] = terms
+            waiting[learner.step] = terms
+            logged = learner.step % cadence.log == 0 or last
+            if logged:
                 logbook.progress(logbook.stage, learner.step, steps)
-            if waiting and (due or time.monotonic() - looked >= LOOK):
-                history += look(waiting, logbook)
+            if due or (logged and time.monotonic() - looked >= LOOK):
+                history += look(waiting, logbook, every=cadence.log, last=steps)
                 looked, waiting = time.monotonic(), {}
             begun = time.monotonic()
             if last or leaving or (due and cost <= cadence.share * (begun - saved)):
@@ -142,15 +148,21 @@ def endless(learner: Learner, source: Pool, rng: np.random.Generator) -> Iterato
     raise InputError(f"{whose} come to an end before the training does: let it yield them for ever, in while True")
 
 
-def look(waiting: dict[int, dict[str, Tensor]], logbook: Logbook) -> History:
-    """Return the terms of these steps as floats, with one wait for the device; refuse the first that is not finite."""
-    values = iter(torch.stack([term.float() for terms in waiting.values() for term in terms.values()]).tolist())
+def look(waiting: dict[int, dict[str, Tensor]], logbook: Logbook, *, every: int, last: int) -> History:
+    """Return the logged ones of these steps, terms as floats, with one wait for the device; refuse what is not finite.
+
+    A term in a step that is not logged may be so; it tells where one that is logged began to.
+    """
+    values = iter(
+        torch.stack([term.detach().float() for terms in waiting.values() for term in terms.values()]).tolist()
+    )
     rows = [{"step": step, **{name: next(values) for name in terms}} for step, terms in waiting.items()]
-    for row in rows:
-        for name, value in row.items():
-            if not math.isfinite(value):
-                raise logbook.breakdown(int(row["step"]), name)
-    return rows
+    logged = [row for row in rows if row["step"] % every == 0 or row["step"] == last]
+    for name in (name for row in logged for name, value in row.items() if not math.isfinite(value)):
+        first = next(row for row in rows if not math.isfinite(row.get(name, 0.0)))
+        beside = name != "loss" and math.isfinite(first.get("loss", math.nan))
+        raise logbook.breakdown(int(first["step"]), name, beside=beside)
+    return logged
 
 
 def check_weights(learner: Learner, logbook: Logbook) -> None:

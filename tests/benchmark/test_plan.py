@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from madod.benchmark.stage import called, names_of, opened
 from madod.benchmark.toml import Toml
 from madod.benchmark.unknown import rotated, unknown_of
 from madod.benchmark.words import check_cells, load_plan
+from madod.data.base import DATASETS, DomainDataset
 from madod.data.digits import Digits
 from madod.data.office_home import OfficeHome
 from madod.errors import InputError
@@ -140,6 +142,36 @@ def test_a_dataset_that_does_not_say_its_domains_is_refused_in_its_line(tmp_path
     monkeypatch.delattr(Digits, "domains")
     with pytest.raises(InputError, match=r"line 8: digits does not say its domains: every dataset has to"):
         expand(written(tmp_path, MINI), None)
+
+
+MINE = {"name": "mine", "read": lambda *_: None}
+
+
+def in_init(self: DomainDataset, root: Path) -> None:
+    self.domains, self.classes, self.shape = ("neon", "ink", str(root.name)), ("4", "7", "9"), (3, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"domains": ("neon", "ink"), "classes": ("4", "7", "9")}, "line 8: mine does not say its shape: every"),
+        ({}, "line 8: mine does not say its domains and classes and shape: every"),
+        ({"__init__": lambda _: None}, "line 8: mine does not say its domains and classes and shape: every"),
+        ({"__init__": in_init}, "line 8: mine says its domains and classes only when it is opened, .* as --root$"),
+    ],
+)
+def test_a_dataset_that_does_not_say_what_a_plan_needs_is_refused_in_its_line(tmp_path, monkeypatch, attributes, said):
+    monkeypatch.setitem(DATASETS._classes, "mine", type("Mine", (DomainDataset,), MINE | attributes))
+    with pytest.raises(InputError, match=said):
+        expand(written(tmp_path, MINI.replace("digits", "mine")), None)
+
+
+def test_a_dataset_that_says_its_names_when_it_is_opened_is_opened_with_the_root(monkeypatch, tmp_path):
+    monkeypatch.setitem(DATASETS._classes, "mine", type("Mine", (Digits,), {"name": "mine", "__init__": in_init}))
+    for names in ("domains", "classes"):
+        monkeypatch.delattr(Digits, names)
+    names = names_of(DatasetPlan("mine", steps=2), partial(opened, root=tmp_path / "here"))
+    assert names.domains == ("neon", "ink", "here")
 
 
 def test_settings_that_contradict_each_other_are_refused_when_all_are_put_together(tmp_path):

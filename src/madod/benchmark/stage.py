@@ -84,16 +84,32 @@ def _weights(file: str, root: Path | None, cache: Path | None) -> Weights | None
 
 
 def names_of(entry: DatasetPlan, open_: Open = opened) -> Names:
-    """Return the names of a dataset without reading its pictures; a folder of one's own is looked into."""
+    """Return the names of a dataset without reading its pictures; a folder of one's own is looked into.
+
+    So is a dataset that only says them once it is opened.
+    """
     folder = own_folder(entry.name)
     if folder is None:
-        dataset = DATASETS[entry.name].without_files()
+        dataset = DATASETS[entry.name].without_files() or told_opened(entry, open_)
     else:
         refuse_missing(folder)
         if entry.size is None:
             raise InputError(f"the size of the pictures in {entry.name} is missing: add size = PIXELS")
         dataset = open_(entry.name, entry.size, entry.skip_bad)
     return Names(dataset.domains, dataset.units, dataset.classes)
+
+
+def told_opened(entry: DatasetPlan, open_: Open) -> DomainDataset:
+    """Return a dataset, opened for its names; say what would do without where it cannot be."""
+    try:
+        dataset = open_(entry.name, entry.size, entry.skip_bad)
+    except (InputError, OSError) as error:
+        raise InputError(
+            f"{entry.name} says its domains and classes only when it is opened, and that it cannot be ({error}): write "
+            "them into its class, or give the folder that it lies in as --root"
+        ) from error
+    dataset.check_names()
+    return dataset
 
 
 def called(entry: DatasetPlan) -> str:

@@ -57,10 +57,15 @@ class DomainDataset(ABC):
         return self.classes
 
     @classmethod
-    def without_files(cls) -> Self:
-        """Return one that can be asked for its names alone, wherever its files are; refuse one that states none."""
-        blank = cls.__new__(cls)
-        blank.check_names(needed=("domains", "classes"))
+    def without_files(cls) -> Self | None:
+        """Return one that can be asked for its names alone, wherever its files are; none where only `__init__` knows.
+
+        Refuse one that states none at all. Its shape may come with `__init__`, and has no bearing on names.
+        """
+        blank, names, opens = cls.__new__(cls), ("domains", "classes"), cls.__init__ is not DomainDataset.__init__
+        if opens and not all(hasattr(blank, what) for what in names):
+            return None
+        blank.check_names(names if opens else (*names, "shape"))
         return blank
 
     @abstractmethod

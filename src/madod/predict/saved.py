@@ -118,10 +118,11 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
                 f"this model has the {registry.kind} {name!r}, which is not madod's own: import the module that "
                 f"registers it first, or name it in {PLUGINS}"
             )
+    channels, height, width = card.shape
     net = _shell(card).eval()
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
-    examine(net, detector, [np.zeros(card.shape, dtype=np.uint8)])  # what cannot score is no model
+    examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
     return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors[HELD])
 
 
