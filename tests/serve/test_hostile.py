@@ -150,6 +150,29 @@ def test_a_head_that_is_too_long_is_told_so(server, size):
     assert all(b"head has more than 32 KiB" in answer for answer in answers)
 
 
+@pytest.mark.parametrize(
+    "order", [("Content-Length: 6", "Transfer-Encoding: chunked"), ("tRANSFER-eNCODING: CHUNKED", "content-length: 6")]
+)
+@pytest.mark.parametrize("first", ["POST /predict", "GET /health"])
+def test_a_request_that_says_its_length_in_two_ways_is_refused_with_whatever_follows_it(server, first, order):
+    hidden = "GET /model HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    whole = "\r\n".join(
+        [f"{first} HTTP/1.1", "Host: localhost", "Content-Type: image/png", *order, "", "0", "", hidden]
+    )
+
+    async def talk() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(whole.encode())
+        found = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return found
+
+    found = asyncio.run(talk())
+    assert status(found) == 400
+    assert found.count(b"HTTP/1.1") == 1
+    assert b"both Content-Length and Transfer-Encoding: send one of them" in found
+
+
 def test_a_body_over_the_limit_is_refused_before_it_is_read(server):
     head = (
         b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 999999999999\r\n\r\n"

@@ -1,4 +1,4 @@
-"""What every request passes first: whom it asks, how long its head is, and how long the answer took."""
+"""What every request passes first: whom it asks, how long its head is, where it ends, and how long the answer took."""
 
 import time
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ HEADERS = [
 class Front:
     """Counts and times answers, adds the headers that all have, and refuses long heads and requests for other hosts.
 
-    Without the last a page from elsewhere could have its own name point to this machine, and read the answers.
+    Without the last a page from elsewhere could have its own name point to this machine, and read the answers. Where a
+    request says its length in two ways, a proxy may see another end of it, and what follows would pass it unseen.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, limits: Limits, hosts: Sequence[str] | None) -> None:
@@ -43,6 +44,9 @@ class Front:
         if length(scope) > self.limits.head_bytes:
             sentence = f"the request's head has more than {self.limits.head_bytes // 1024} KiB: send a shorter one"
             return await refuse(watched, 431, sentence)
+        if {b"content-length", b"transfer-encoding"} <= dict(scope["headers"]).keys():  # RFC 9112, 6.1
+            sentence = "the request has both Content-Length and Transfer-Encoding: send one of them"
+            return await refuse(watched, 400, sentence, (b"connection", b"close"))
         if self.hosts is not None and host(scope) not in self.hosts:
             sentence = "this server answers on this machine only: start it with --host to answer to other names"
             return await refuse(watched, 421, sentence)
@@ -67,9 +71,9 @@ def length(scope: Scope) -> int:
     return headers + len(scope["raw_path"]) + len(scope["query_string"])
 
 
-async def refuse(send: Send, status: int, sentence: str) -> None:
+async def refuse(send: Send, status: int, sentence: str, *more: tuple[bytes, bytes]) -> None:
     """Answer with a sentence."""
     content = problem(sentence)
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode()), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
