@@ -112,3 +112,17 @@ def test_a_body_that_nobody_wants_may_end_and_the_connection_lives_on():
     *answers, rest = served(talk, patience=1.0)
     assert all(each.endswith(b"ok") for each in answers)
     assert rest == b""
+
+
+def test_a_body_that_breaks_off_before_it_was_answered_gets_one_answer_and_no_complaint(caplog):
+    async def talk(port: int) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno number\r\n")
+        found = await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        return found
+
+    found = served(talk)
+    assert found.startswith(b"HTTP/1.1 400")
+    assert found.count(b"HTTP/1.1") == 1
+    assert "Exception in ASGI application" not in caplog.text

@@ -81,6 +81,9 @@ class Connection(H11Protocol):
             for event in (start, h11.Data(data=problem(sentence)), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
             self.transport.write_eof()
+            if not self.idle():  # broken off in its body; to whoever answers it, the client has left
+                self.cycle.disconnected = True
+                self.cycle.message_event.set()
             self.refused = True  # closed at once, what is still on its way would drive the answer out
             self.expect("leaving", LINGER)
         except h11.LocalProtocolError:  # an answer is under way already
