@@ -233,6 +233,41 @@ def test_a_resumed_optimiser_lies_in_memory_as_its_weights_do(tmp_path):
             assert torch.equal(value, before.optimizer.state[old][slot])
 
 
+class Counting(Line):
+    """Notes with how many threads each of its steps is taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[int] = []
+
+    def update(self, batch: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.threads.append(torch.get_num_threads())
+        return super().update(batch)
+
+
+@pytest.fixture
+def three_threads():
+    """Checkpoints are begun with three."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(8, 3), (3, 3), (2, 1)])
+def test_a_training_goes_on_with_as_many_threads_as_it_began_with(
+    tmp_path, monkeypatch, caplog, three_threads, cores, threads
+):
+    fit(Counting(), tmp_path, 50)
+    torch.set_num_threads(1)
+    monkeypatch.setattr(training, "cores", lambda: cores)
+    resumed = Counting()
+    fit(resumed, tmp_path, 60)
+    assert resumed.threads == [threads] * 10
+    warned = f"{tmp_path / CHECKPOINT} was begun with 3 threads, and 1 go on with it: the last bits will differ"
+    assert caplog.messages == ([] if threads == 3 else [warned])
+
+
 class Asked(Line):
     """Gets a signal in the middle of a step, as often as it is told."""
 

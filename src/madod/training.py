@@ -1,6 +1,7 @@
 """The training loop, written once for every method and for G: history, checkpoints, resume."""
 
 import json
+import logging
 import math
 import time
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,13 @@ import torch
 from torch import Tensor
 
 from madod.data.base import Pool
+from madod.data.threads import cores
 from madod.errors import InputError, is_out_of_memory
 from madod.interrupts import held_back
 from madod.progress import Progress, silent
 from madod.storage import read_tensors, read_texts, under, whole, write_tensors
+
+log = logging.getLogger(__name__)
 
 History = list[dict[str, float]]
 Seconds = Mapping[str, float]
@@ -106,7 +110,8 @@ def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Log
     """Train to `steps` and return the history; a fresh learner resumes from the logbook's checkpoint, if any.
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
-    generators and the history, and batches depend on the generators alone. Asked to end by Ctrl-C or SIGTERM, it ends
+    generators and the history, and batches depend on the generators alone; on a CPU the process goes on with as many
+    threads as the training began with. Asked to end by Ctrl-C or SIGTERM, it ends
     its step first and saves it.
     """
     start, cadence = time.monotonic(), logbook.cadence
@@ -187,6 +192,7 @@ def save_checkpoint(
             tensors |= {f"optimizer.{name}.{index}.{slot}": value for slot, value in slots.items() if value is not None}
     tensors["rng"] = learner.rng.get_state()
     facts = {"identity": logbook.identity, "step": learner.step, "rng": rng.bit_generator.state, "groups": groups}
+    facts["threads"] = torch.get_num_threads()
     texts = {"facts": facts, "history": history, "seconds": {**logbook.before, "training": seconds}}
     dumped = {name: json.dumps(text) for name, text in texts.items()}
     write_tensors(logbook.file, tensors, dumped | {"settings": logbook.settings}, sealed=True)
@@ -225,6 +231,8 @@ def load_checkpoint(logbook: Logbook, learner: Learner, rng: np.random.Generator
                 f"only on the kind of device where it began: name that, or {FROM_THE_START}"
             )
         put_back(tensors, facts, learner, rng)
+        if learner.rng.device.type == "cpu":
+            compute_with(int(facts.get("threads", torch.get_num_threads())), file)
         return history
 
 
@@ -244,6 +252,29 @@ def put_back(tensors: dict[str, Tensor], facts: dict[str, Any], learner: Learner
         optimizer.load_state_dict({"state": state, "param_groups": groups})
     learner.rng.set_state(tensors["rng"].cpu())
     learner.step = facts["step"]
+
+
+def compute_with(threads: int, file: Path) -> None:
+    """Take as many threads as a checkpoint was begun with, whose sums have its last bits; warn where cores lack."""
+    if threads == torch.get_num_threads():
+        return
+    if threads > cores():
+        log.warning(
+            "%s was begun with %d threads, and %d go on with it: the last bits will differ",
+            file, threads, torch.get_num_threads(),
+        )  # fmt: skip
+        return
+    torch.set_num_threads(threads)
+
+
+@contextmanager
+def own_threads() -> Iterator[None]:
+    """Give back the number of threads that there was, whatever a checkpoint asks for in between."""
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def as_laid_out(value: Tensor, weight: Tensor) -> Tensor:

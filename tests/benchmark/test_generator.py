@@ -187,6 +187,30 @@ def test_a_damaged_curve_has_training_start_again(tmp_path, small, caplog):
     assert f"training G again, since {file} is damaged" in caplog.text
 
 
+def test_a_generator_goes_on_with_its_own_threads_and_leaves_the_run_its_own(tmp_path, small, monkeypatch):
+    """A run of a sweep may go on with a G that a process with other threads began."""
+    seen, before = [], torch.get_num_threads()
+
+    def killed(stage, done, total):
+        if stage == "judge of G":
+            raise KeyboardInterrupt
+
+    def noting(stage, done, total):
+        seen.append((stage, torch.get_num_threads()))
+
+    monkeypatch.setattr("madod.training.cores", lambda: 3)
+    try:
+        torch.set_num_threads(3)
+        with pytest.raises(KeyboardInterrupt):
+            made(tmp_path, 3, killed)
+        torch.set_num_threads(2)
+        made(tmp_path, 3, noting)
+        assert set(seen) == {("judge of G", 3)}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 def test_a_small_judge_looks_at_large_pictures():
     net = examiner.small_judge(channels=3, classes=4, seed=0)
     images = torch.rand(2, 3, 130, 150)

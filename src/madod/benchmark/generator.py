@@ -24,7 +24,7 @@ from madod.errors import InputError
 from madod.models.compute import PLAIN, Compute
 from madod.models.recorded import forget
 from madod.storage import ordinary, read_json, whole, write_json
-from madod.training import CHECKPOINT, Logbook, spent, train
+from madod.training import CHECKPOINT, Logbook, own_threads, spent, train
 from madod.translation.judge import Bounds, Judgement, Label, gate, grid, judge
 from madod.translation.munit import Munit, preset
 from madod.translation.translate import PlainAugmentation, Translate, freeze, load, save
@@ -79,7 +79,7 @@ def generator(
     folder = resources.cache / "generators" / key[:20]
     folder.mkdir(parents=True, exist_ok=True)
     asked = time.perf_counter()
-    with FileLock(folder / "lock"):
+    with FileLock(folder / "lock"), own_threads():
         waited, earlier = time.perf_counter() - asked, 0.0
         kept = _kept(folder, restyling or compute)
         if kept is None:
