@@ -388,16 +388,29 @@ def outsiders_model(tmp_path):
     return tmp_path / "model"
 
 
+BACKBONE = """
+from torch import nn
+from madod.models.backbones import BACKBONES
+from madod.models.layers import Featurizer
+
+def tiny(channels, norm):
+    return Featurizer(nn.Sequential(nn.Conv2d(channels, 8, 8), nn.AdaptiveAvgPool2d(1), nn.Flatten()), 8)
+
+BACKBONES["tiny"] = tiny
+"""
+
+
 def test_a_plugin_reaches_workers_and_saved_models(outsiders_model, plugin, tmp_path):
     """The verbs are processes of their own, and so are the workers of a sweep."""
 
     def madod(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([sys.executable, "-m", "madod", *words], capture_output=True, text=True)
 
+    (tmp_path / "an_outsider.py").write_text(PLUGIN + BACKBONE, encoding="utf-8")
     plan = tmp_path / "plan.toml"
     plan.write_text(
         'algorithms = ["outsider"]\ndetectors = ["suspicion"]\nseeds = [0]\n[[datasets]]\nname = "digits"\n'
-        'test_domains = ["neon"]\nunknown = ["4"]\nsteps = 2\n',
+        'test_domains = ["neon"]\nunknown = ["4"]\nsteps = 2\nbackbone = "tiny"\n',
         encoding="utf-8",
     )
     swept = madod("bench", "run", str(plan), "--runs", str(tmp_path / "runs"), "--workers", "2", "--quiet")

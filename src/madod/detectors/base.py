@@ -77,8 +77,9 @@ DETECTORS: Registry[Detector] = Registry("detector", Detector)
 
 def refuse_scoreless(algorithm: str, detectors: Iterable[str]) -> None:
     """Refuse a detector that asks for a score which the method does not have, before anything is trained."""
+    method = ALGORITHMS[algorithm]  # looked up whatever the detectors: its file may bring the backbone along
     for name in detectors:
-        if DETECTORS[name].needs_own and not ALGORITHMS[algorithm].own_score:
+        if DETECTORS[name].needs_own and not method.own_score:
             raise InputError(
                 f"{algorithm} has no unknown score of its own, and {name} is nothing else: "
                 "choose another detector, such as energy"

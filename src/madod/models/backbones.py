@@ -47,7 +47,10 @@ def check_backbone(name: str) -> str:
         return check_timm(name)
     if name not in BACKBONES:
         allowed = ", ".join(BACKBONES)
-        raise InputError(f"no backbone {name!r}{nearest(name, tuple(BACKBONES))}; there are: {allowed}, {PREFIX}NAME")
+        raise InputError(
+            f"no backbone {name!r}{nearest(name, tuple(BACKBONES))}; there are: {allowed}, {PREFIX}NAME, and what "
+            "the file of an outside method puts into BACKBONES (docs/extending.md)"
+        )
     return name
 
 
