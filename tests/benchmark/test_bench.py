@@ -195,6 +195,7 @@ def test_a_plan_whose_runs_have_too_few_known_classes_starts_none_of_them(tmp_pa
     ("more", "sentence"),
     [
         (["--workers", "0"], "--workers 0 cannot be: give 1 or more"),
+        (["--workers", "100000"], "--workers 100000 cannot be on "),
         (["--threads", "0"], "--threads 0 cannot be: give 1 or more"),
         (["--address", "auto"], "--address is for Ray: add --engine ray"),
         (["--bring-back"], "--bring-back is for Ray: add --engine ray"),

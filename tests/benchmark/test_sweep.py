@@ -572,20 +572,36 @@ def test_a_worker_that_is_killed_is_replaced_and_its_run_done(tmp_path, monkeypa
     jobs = jobs_of(tmp_path)
     places = Places(tmp_path / "runs", tmp_path / "cache")
     engine = Local(prepare(1), places, 1)
-    first = engine.workers[0].process.pid
+    killed = []
     try:
         sweep = Sweep(jobs, places.runs, engine)
 
         def kill(tally):
-            if engine.workers[0].process.pid == first and heartbeat(places.runs / jobs[0].folder):
-                os.kill(first, signal.SIGKILL)
+            if not killed and heartbeat(places.runs / jobs[0].folder):
+                killed.append(engine.workers[0].process.pid)
+                os.kill(killed[0], signal.SIGKILL)
 
         tally = sweep.go(kill)
     finally:
         engine.close()
     assert (tally.done, tally.failed) == (2, {})
     assert list(sweep.tries.values()) == [2]
-    assert engine.workers[0].process.pid != first
+    assert [worker.process.pid for worker in engine.workers] != killed
+
+
+def test_no_worker_is_started_that_has_nothing_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr("madod.benchmark.sweep.TICK", 0.02)
+    jobs = jobs_of(tmp_path)
+    places = Places(tmp_path / "runs", tmp_path / "cache")
+    record(places.runs / jobs[0].folder)
+    for workers in (1, 0):  # of sixteen; the second sweep finds all done
+        engine = Local(prepare(1), places, 16)
+        try:
+            assert engine.slots() == 16
+            assert Sweep(jobs, places.runs, engine).go(lambda tally: None).done == 2
+            assert (len(engine.workers), engine.slots()) == (workers, 16)
+        finally:
+            engine.close()
 
 
 @pytest.mark.parametrize("fails", [False, True], ids=["done", "failed"])
@@ -622,14 +638,15 @@ def test_a_run_that_fails_on_a_gpu_takes_its_process_along(tmp_path, monkeypatch
     broken.parent.mkdir(parents=True)
     broken.touch()
     engine = Local(prepare(1), places, 1, gpus)
-    first = engine.workers[0].process.pid
+    started, start = [], engine._start
+    monkeypatch.setattr(engine, "_start", lambda gpu: started.append(start(gpu)) or started[-1])
     try:
         sweep = Sweep(jobs, places.runs, engine)
         tally = sweep.go(lambda tally: None)
     finally:
         engine.close()
     assert (tally.done, list(tally.failed), sweep.tries) == (1, [jobs[0].folder], {})
-    assert (engine.workers[0].process.pid != first) == bool(gpus)
+    assert (started[0] in engine.workers) != bool(gpus)
 
 
 def test_a_worker_imports_nothing_that_only_reports_need():

@@ -63,9 +63,8 @@ def test_each_worker_has_a_gpu_of_its_own(monkeypatch, named, gpus):
     if named:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
     assert bench.visible_gpus() == gpus
-    monkeypatch.setattr(Local, "_start", lambda self, gpu: gpu)
-    assert Local(None, None, len(gpus) + 1, gpus).workers == [*gpus, gpus[0]]
-    assert Local(None, None, 2).workers == [None, None]
+    assert Local(None, None, len(gpus) + 1, gpus).free == [*gpus, gpus[0]]
+    assert Local(None, None, 2).free == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ class Generator:
     waited: float = 0.0
     """Seconds that another process took to make it."""
     earlier: float = 0.0
-    """Seconds that it took before it was killed, up to the last checkpoint."""
+    """Seconds that it took before it was killed, up to the last checkpoint; 0 of one that is found finished."""
 
 
 def generator(

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -70,25 +71,34 @@ def _quiet_tracker() -> None:
 
 
 class Local:
-    """Worker processes on this machine; one that dies is replaced, and so is one whose run failed on a GPU."""
+    """Worker processes on this machine, each started when a run first needs it.
+
+    One that dies makes room for another, and so does one whose run failed on a GPU.
+    """
 
     def __init__(self, context: BaseContext, places: Places, workers: int, gpus: tuple[str, ...] = ()) -> None:
         self.context, self.places = context, places
-        self.workers = [self._start(gpus[k % len(gpus)] if gpus else None) for k in range(workers)]
+        self.free = [gpus[k % len(gpus)] if gpus else None for k in range(workers)]  # the GPU of each yet to start
+        self.workers: list[Worker] = []
 
     def slots(self) -> int:
         """Return how many runs it can do at once."""
-        return len(self.workers)
+        return len(self.workers) + len(self.free)
 
     def submit(self, job: "Job") -> None:
-        """Hand a run to a worker that has none."""
-        worker = next(worker for worker in self.workers if worker.job is None)
+        """Hand a run to a worker that has none, or to a new one."""
+        worker = next((worker for worker in self.workers if worker.job is None), None)
+        if worker is None:
+            worker = self._start(self.free.pop(0))
+            self.workers.append(worker)
         worker.job = job
         with suppress(OSError):  # it died idle; `ended` notices
             worker.pipe.send(job)
 
     def ended(self, timeout: float) -> list[Ended]:
         """Return the runs that ended, waiting a little for the first."""
+        if not self.workers:  # the last one died, and other sweeps have the rest
+            time.sleep(timeout)
         heard = wait([worker.pipe for worker in self.workers], timeout)
         ready = [worker for worker in self.workers if worker.pipe in heard]
         return [end for worker in ready if (end := self._end(worker)) is not None]
@@ -114,19 +124,20 @@ class Local:
             end: Ended = worker.pipe.recv()
             if end.outcome == "failed" and worker.gpu is not None:
                 worker.process.kill()  # after some errors a GPU refuses all else to a process, and every run would fail
-                self._replace(worker)
+                self._remove(worker)
             return end
         except (EOFError, OSError):
-            code = self._replace(worker)
+            code = self._remove(worker)
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         hint = ": perhaps memory ran out; use fewer workers" if code == -signal.SIGKILL else ""
         return Ended(job.folder, "lost", f"its process died ({how}){hint}") if job else None
 
-    def _replace(self, worker: Worker) -> int:
-        """Put a new process in the place of one that ends, and return how it ended."""
+    def _remove(self, worker: Worker) -> int:
+        """Make room for another process in the place of one that ends, and return how it ended."""
         worker.process.join()
         worker.pipe.close()
-        self.workers[self.workers.index(worker)] = self._start(worker.gpu)
+        self.workers.remove(worker)
+        self.free.append(worker.gpu)
         return worker.process.exitcode or 0
 
 

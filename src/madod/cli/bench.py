@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MOST_A_CORE = 8
+"""Workers that may share a core."""
+
 ABOUT = """Carry a plan through, on this machine or a cluster.
 
 madod bench run PLAN --runs RUNS: do what is missing; stopped or killed, the same command goes on.
@@ -173,6 +176,14 @@ def check_numbers(how: Run) -> None:
             raise InputError(f"{flag} {number} cannot be: give 1 or more")
     if how.cpus <= 0 or (how.gpus or 0) < 0:
         raise InputError("--cpus has to be above 0 and --gpus 0 or more")
+    from madod.data.threads import cores
+
+    most = MOST_A_CORE * cores()
+    if how.engine == "local" and (how.workers or 0) > most:
+        raise InputError(
+            f"--workers {how.workers} cannot be on {cores()} core{'s' * (cores() > 1)}, where each would hardly move "
+            f"and take its memory all the same: give {most} or fewer"
+        )
     ray_only = {"--address": how.address, "--bring-back": how.bring_back, "--gpus": how.gpus is not None}
     for flag, given in ray_only.items():
         if given and how.engine == "local":
