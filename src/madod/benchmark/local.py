@@ -6,7 +6,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -39,19 +40,19 @@ def prepare(threads: int) -> BaseContext:
     """
     for name in THREADS:
         os.environ[name] = str(threads)  # before anything is imported that reads it
-    os.environ["PYTHONSAFEPATH"] = "1"  # what starts workers imports nothing that lies in the working folder
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([EARLY])
     from multiprocessing import forkserver
 
-    _quiet_tracker()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is the sweep's to answer
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # one that came meanwhile comes now
+    with _set("PYTHONSAFEPATH", "1"):  # what is started imports nothing that lies in the working folder
+        _quiet_tracker()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited: Ctrl-C is the sweep's to answer
+        try:
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)  # one that came meanwhile comes now
     return context
 
 
@@ -59,15 +60,23 @@ def _quiet_tracker() -> None:
     """Start the process that clears away what workers leave behind; it need not report what a killed one left."""
     from multiprocessing import resource_tracker
 
-    said = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [said, "ignore:resource_tracker"]))
-    try:
+    said = filter(None, [os.environ.get("PYTHONWARNINGS"), "ignore:resource_tracker"])
+    with _set("PYTHONWARNINGS", ",".join(said)):
         resource_tracker.ensure_running()  # now: with the workers it would open their signal mask again
+
+
+@contextmanager
+def _set(name: str, value: str) -> Iterator[None]:
+    """Have processes that are started meanwhile find a value in their environment."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
     finally:
-        if said is None:
-            del os.environ["PYTHONWARNINGS"]
+        if before is None:
+            del os.environ[name]
         else:
-            os.environ["PYTHONWARNINGS"] = said
+            os.environ[name] = before
 
 
 class Local:
