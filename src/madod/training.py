@@ -111,8 +111,7 @@ def train(learner: Learner, source: Pool, rng: np.random.Generator, logbook: Log
 
     Killed at any moment and started again, it ends with the same bits: a checkpoint holds weights, optimisers, both
     generators and the history, and batches depend on the generators alone; on a CPU the process goes on with as many
-    threads as the training began with. Asked to end by Ctrl-C or SIGTERM, it ends
-    its step first and saves it.
+    threads as the training began with. Asked to end by Ctrl-C or SIGTERM, it ends its step first and saves it.
     """
     start, cadence = time.monotonic(), logbook.cadence
     earlier = spent(logbook.file).get("training", 0.0)

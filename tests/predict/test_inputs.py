@@ -41,6 +41,15 @@ def test_a_model_goes_where_it_can_compute_and_nowhere_else():
     assert model.predict(images(1))
 
 
+def test_what_no_file_of_facts_can_hold_is_no_setting():
+    class Measured(Energy):
+        def __init__(self, temperature=2.0, distance=torch.cdist) -> None:
+            super().__init__(temperature=temperature)
+            self.distance = distance
+
+    assert Measured().settings() == {"temperature": 2.0}
+
+
 def test_a_picture_is_the_same_in_every_form(model, tmp_path):
     paths, arrays = files(tmp_path, 5), images(5)
     expected = model.predict(paths)

@@ -58,8 +58,9 @@ class Detector(ABC):
             return self.score(net(images))
 
     def settings(self) -> dict[str, Any]:
-        """Return what it was made with, to be saved with a model: the keywords of its constructor that it keeps."""
-        return {name: vars(self)[name] for name in signature(type(self)).parameters if name in vars(self)}
+        """Return what it was made with, to be saved with a model: numbers and texts that its constructor keeps."""
+        kept = {name: vars(self)[name] for name in signature(type(self)).parameters if name in vars(self)}
+        return {name: value for name, value in kept.items() if value is None or isinstance(value, int | float | str)}
 
     def state(self) -> dict[str, Tensor]:
         """Return what was learned, as tensors to be saved with a model."""

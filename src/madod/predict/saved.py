@@ -123,7 +123,7 @@ def _rebuilt(card: Card, tensors: dict[str, Tensor]) -> Parts:
     net.load_state_dict(under(tensors, "net."))
     detector = DETECTORS[card.detector](**card.settings).load_state(under(tensors, "detector."))
     examine(net, detector, [np.zeros((channels, height, width), dtype=np.uint8)])  # what cannot score is no model
-    return Parts(net, detector, replace(card, threshold=float(card.threshold)), tensors[HELD])
+    return Parts(net, detector, card, tensors[HELD])
 
 
 def _shell(card: Card) -> nn.Module:
